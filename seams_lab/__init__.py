@@ -1,0 +1,41 @@
+"""Model and verify timers and schedules of business processes.
+
+>>> import seams_lab as sl
+>>> model = sl.load("models/expense")            # doctest: +SKIP
+>>> model.timers(at="2026-11-01T00:00:00Z")      # doctest: +SKIP
+"""
+
+from importlib.metadata import version
+
+from seams_lab import plot
+from seams_lab.due import TruncatedWarning, due_counts, due_times, load_by_hour, missed
+from seams_lab.errors import ResolutionError, SeamsError, UnusableInput
+from seams_lab.expressions import parse
+from seams_lab.findings import Finding, Findings
+from seams_lab.impact import cut_sets, impact, impact_matrix, paths
+from seams_lab.model import Model, load
+from seams_lab.picture import Picture
+
+__version__ = version("seams-lab")
+
+__all__ = [
+    "Finding",
+    "Findings",
+    "Model",
+    "Picture",
+    "ResolutionError",
+    "SeamsError",
+    "TruncatedWarning",
+    "UnusableInput",
+    "cut_sets",
+    "due_counts",
+    "due_times",
+    "impact",
+    "impact_matrix",
+    "load",
+    "load_by_hour",
+    "missed",
+    "parse",
+    "paths",
+    "plot",
+]
