@@ -31,7 +31,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*  ## \(.*\)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
 lab: install  ## install and open JupyterLab on the first notebook
-	$(BIN)/jupyter lab --port=$(PORT) $(AS_ROOT) $(LAB_ARGS) $(NOTEBOOK)
+	$(BIN)/jupyter lab --port=$(PORT) --LabApp.default_url=/lab/tree/$(NOTEBOOK) $(AS_ROOT) $(LAB_ARGS)
 
 install: $(VENV)/.lab  ## the virtual environment that `make lab` opens
 

@@ -21,8 +21,13 @@ from seams_lab.vocabulary import PROC, SEAM, SEAMS_GRAPH
 
 MANY_MISSED = 1_000
 # Ten months and more are seldom meant where the text has an M and no T.
-_MANY_MONTHS = re.compile(r"P(1[0-9]|[2-9][0-9]+|[0-9]{3,})M")
+_MANY_MONTHS = re.compile(r"P0*[1-9][0-9]+M")
 _NOT_CROSS_LAYER = {str(SEAM.inModel)}
+_FIXES = {
+    "SchedulesShape": "let the container that schedules a process execute it too, and schedule "
+    "only a proc:Process whose BPMN model has a timer start",
+    "TimerStartedProcessShape": "name exactly one container that seam:schedules the process",
+}
 # The manifest has a graph of its own.
 _MANIFEST = {str(SEAM.filePath), str(SEAM.mediaType), str(SEAM.checksum)}
 
@@ -42,7 +47,7 @@ def check(model: ModelGraph, at: int, *, ci: bool = False) -> Findings:
     records = timers(model, at)
     found = [*drift(model, records, ci=ci), *_suspicious(records, at)]
     if not model.bare:
-        found += [*_shapes(model), *_seams_graph(model), *_process_models(model)]
+        found += [*_shapes(model), *_seams_graph(model), *_process_models(model, records)]
         found += [*_stores(model, records), *_placement(model), *_triggers(model)]
     return Findings(found)
 
@@ -50,14 +55,19 @@ def check(model: ModelGraph, at: int, *, ci: bool = False) -> Findings:
 def _shapes(model: ModelGraph) -> Iterator[Finding]:
     for violation in violations(model.dataset):
         name = local_name(violation.shape)
-        path = local_name(violation.path) if violation.path else ""
+        fix = f"correct {_short(violation.path) + ' of ' if violation.path else ''}"
         value = f" (value {violation.value})" if violation.value else ""
         yield on_graph(
             model, violation.focus, f"shape:{name}",
             "error" if violation.severity == "error" else "warning",
             f"{violation.message.rstrip('.')}{value}",
-            f"correct {'seam:' + path + ' of ' if path else ''}{local_name(violation.focus)}",
+            _FIXES.get(name) or fix + local_name(violation.focus),
         )  # fmt: skip
+
+
+def _short(iri: str) -> str:
+    """An IRI of the seams vocabularies with its usual prefix."""
+    return re.sub(r"^https://w3id\.org/seams/(\w+)#", r"\1:", iri)
 
 
 def _seams_graph(model: ModelGraph) -> Iterator[Finding]:
@@ -72,16 +82,24 @@ def _seams_graph(model: ModelGraph) -> Iterator[Finding]:
     for row in model.store.query(query):
         yield on_graph(
             model, row["s"].value, "seam-misplaced", "warning",
-            f"seam:{local_name(row['p'].value)} {row['o'].value} stands in {row['g'].value}",
+            f"{_short(row['p'].value)} {getattr(row['o'], 'value', row['o'])} stands in "
+            f"{row['g'].value}",
             f"move it into GRAPH <{SEAMS_GRAPH}>",
         )  # fmt: skip
 
 
-def _process_models(model: ModelGraph) -> Iterator[Finding]:
-    """A timer-started model is one process in the graph and one in the file (ruling 11)."""
+def _process_models(model: ModelGraph, records: list[Timer]) -> Iterator[Finding]:
+    """A timer-started model is one process in the graph and one in the file (ruling 11).
+
+    Where instances only wait on timers there may be several, if it is clear which is which.
+    """
+    unclear: dict[str, list[str]] = {}
+    for timer in records:
+        if timer.process not in model.process_set:
+            unclear.setdefault(timer.model, []).append(timer.id)
     started = {event.partition("#")[0] for event in model.typed(str(PROC.TimerStartEvent))}
     for bpmn_model in model.bpmn_models:
-        if bpmn_model not in started:
+        if bpmn_model not in started and bpmn_model not in unclear:
             continue
         detailing = model.inverse(str(SEAM.detailedBy)).get(bpmn_model, ())
         named = [p for p in detailing if p in model.process_set]
@@ -89,7 +107,7 @@ def _process_models(model: ModelGraph) -> Iterator[Finding]:
             held = model.payload(bpmn_model).processes
         except UnusableInput:
             continue
-        if len(named) != 1 or len(held) != 1:
+        if bpmn_model in started and (len(named) != 1 or len(held) != 1):
             yield on_graph(
                 model, bpmn_model, "process-model", "error",
                 f"seam:detailedBy: {len(named)} processes name this model "
@@ -97,6 +115,13 @@ def _process_models(model: ModelGraph) -> Iterator[Finding]:
                 f"({', '.join(held) or 'none'})",
                 "a model with a timer start details exactly one proc:Process and holds exactly "
                 "one bpmn:process: split the file",
+            )  # fmt: skip
+        elif bpmn_model in unclear and named:
+            yield on_graph(
+                model, bpmn_model, "process-model", "error",
+                f"it is not clear which of its processes ({', '.join(named)}) holds "
+                f"{', '.join(unclear[bpmn_model])}: its file holds {', '.join(held)}",
+                "give each proc:Process the id of its bpmn:process as the last part of its IRI",
             )  # fmt: skip
 
 
@@ -155,7 +180,7 @@ def _placement(model: ModelGraph) -> Iterator[Finding]:
         if container in deployed_to:
             continue
         is_file = "sqlite" in " ".join(model.technology(container)).lower()
-        if is_file and container not in executes and container not in stored_in:
+        if is_file and not any(container in d for d in (executes, schedules, stored_in)):
             continue  # a SQLite file lies beside its container
         yield on_graph(
             model, container, "container-unplaced", "error",
@@ -165,17 +190,32 @@ def _placement(model: ModelGraph) -> Iterator[Finding]:
 
 
 def _triggers(model: ModelGraph) -> Iterator[Finding]:
-    """A timer-started process has no route, so a UI trigger of it does nothing (A11)."""
+    """A process that starts itself has no route, so a UI trigger of it does nothing (A11)."""
     triggered = model.inverse(str(SEAM.triggers))
-    for event in model.typed(str(PROC.TimerStartEvent)):
+    for event, how in _self_starts(model):
         for process in model.inverse(str(SEAM.detailedBy)).get(event.partition("#")[0], ()):
             if process in triggered:
                 yield on_graph(
                     model, process, "process-two-triggers", "warning",
-                    f"{local_name(event)} starts it on a schedule and "
+                    f"{local_name(event)} starts it {how} and "
                     f"{local_name(triggered[process][0])} triggers it: it gets no route",
-                    "keep one of the two, or start it through a channel",
+                    "keep one of the two",
                 )  # fmt: skip
+
+
+def _self_starts(model: ModelGraph) -> Iterator[tuple[str, str]]:
+    """The events that start a process by themselves: timers, and messages of a channel (R1)."""
+    for event in model.typed(str(PROC.TimerStartEvent)):
+        yield event, "on a schedule"
+    catches = set(model.typed(str(PROC.MessageCatchEvent)))
+    for event in sorted(catches & model.pairs(str(SEAM.subscribesTo)).keys()):
+        bpmn_model, _, identifier = event.partition("#")
+        try:
+            element = model.payload(bpmn_model).elements.get(identifier)
+        except UnusableInput:
+            continue
+        if element and (element.tag, element.parent) == ("startEvent", "process"):
+            yield event, "through a channel"
 
 
 def _suspicious(records: list[Timer], at: int) -> Iterator[Finding]:

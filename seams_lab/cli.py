@@ -74,13 +74,15 @@ def check_command(
     ci: Annotated[
         bool, typer.Option("--ci", help="Manifest checksums and media types become errors.")
     ] = False,
-    form: Annotated[CheckFormat, typer.Option("--format", "-f", help="How to print.")] = CheckFormat.table,
+    form: Annotated[
+        CheckFormat, typer.Option("--format", "-f", help="How to print.")
+    ] = CheckFormat.table,
 ) -> None:
     """Report everything that is wrong with a model, all at once.
 
     Shapes, drift between graph and BPMN, timer expressions, stores, placement. Ends with status 1
     when a finding is an error, 0 when there are only warnings or none.
-    """  # fmt: skip
+    """
     findings = load(model).check(at, ci=ci)
     columns = ["severity", "file", "line", "element", "check", "message", "fix"]
     rows = [asdict(f) for f in findings]
@@ -153,7 +155,7 @@ def due_command(
         _note(f"{len(rows) - len(shown):,} more rows; --format csv or json prints all")
     refused = [r["event"] for r in timer_records(loaded, armed) if r["verdict"] == "refuse"]
     if refused:
-        _note(f"{len(refused)} timers are refused and have no due time: {', '.join(refused)}")
+        _note(f"refused, so without due times: {', '.join(refused)}")
     _tell_unreadable(loaded)
 
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 import html
 import math
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 from lxml import etree
@@ -83,18 +85,31 @@ GATEWAY_SIGNS = {
     "M0,-7L7,-1.5L4.5,6H-4.5L-7,-1.5Z",
 }
 EVENTS = {
-    "startEvent", "endEvent", "boundaryEvent", "intermediateCatchEvent",
-    "intermediateThrowEvent", "implicitThrowEvent",
-}  # fmt: skip
+    "startEvent",
+    "endEvent",
+    "boundaryEvent",
+    "intermediateCatchEvent",
+    "intermediateThrowEvent",
+    "implicitThrowEvent",
+}
 SUBPROCESSES = {"subProcess", "transaction", "adHocSubProcess"}
 TASKS = {*TASK_SIGNS, "task", "callActivity"}
 NODES = {*EVENTS, *GATEWAY_SIGNS, *TASKS, *SUBPROCESSES}
 DATA = {
-    "dataObject", "dataObjectReference", "dataInput", "dataOutput", "dataStore",
+    "dataObject",
+    "dataObjectReference",
+    "dataInput",
+    "dataOutput",
+    "dataStore",
     "dataStoreReference",
-}  # fmt: skip
-FLOWS = {"sequenceFlow", "messageFlow", "association", "dataInputAssociation",
-         "dataOutputAssociation"}  # fmt: skip
+}
+FLOWS = {
+    "sequenceFlow",
+    "messageFlow",
+    "association",
+    "dataInputAssociation",
+    "dataOutputAssociation",
+}
 
 
 class Box(NamedTuple):
@@ -143,8 +158,12 @@ class Badge:
 
     def __post_init__(self) -> None:
         if self.tone not in TONES:
-            raise UnusableInput("Badge", f"tone {self.tone!r}", f"one of {', '.join(TONES)}",
-                                "use one of these tones")  # fmt: skip
+            raise UnusableInput(
+                "Badge",
+                f"tone {self.tone!r}",
+                f"one of {', '.join(TONES)}",
+                "use one of these tones",
+            )
 
 
 @dataclass(frozen=True)
@@ -233,7 +252,7 @@ class _File:
 
 def draw(
     root: etree._Element,
-    badges: Mapping[str, Badge] = {},  # noqa: B006  never changed
+    badges: Mapping[str, Badge] = {},
     *,
     title: str,
     caption: str | None = None,
@@ -314,9 +333,14 @@ def _some(items: Sequence[str], most: int, between: str = ", ") -> str:
 def _scene(file: _File, wanted: int | None) -> Scene:
     """Read the wanted plane, or lay the file out if it has none that can be used."""
     if wanted is not None and not 0 <= wanted < len(file.planes):
-        raise UnusableInput("diagram", f"plane {wanted}", f"a plane of 0 to {len(file.planes) - 1}"
-                            if file.planes else "no plane, for the file has none",
-                            "leave plane out to draw the first")  # fmt: skip
+        raise UnusableInput(
+            "diagram",
+            f"plane {wanted}",
+            f"a plane of 0 to {len(file.planes) - 1}"
+            if file.planes
+            else "no plane, for the file has none",
+            "leave plane out to draw the first",
+        )
     for index in range(len(file.planes)) if wanted is None else [wanted]:
         scene = _read_plane(file, file.planes[index])
         if scene.shapes:
@@ -325,8 +349,12 @@ def _scene(file: _File, wanted: int | None) -> Scene:
             return Scene(scene.shapes, scene.edges, scene.notes + more)
     scene = _lay_out(file)
     if not scene.shapes:
-        raise UnusableInput("diagram", "no process with a task, event or gateway",
-                            "a BPMN 2.0 file with at least one", "check the file's namespace")  # fmt: skip
+        raise UnusableInput(
+            "diagram",
+            "no process with a task, event or gateway",
+            "a BPMN 2.0 file with at least one",
+            "check the namespace of its elements",
+        )
     why = "the file's diagram has no usable shape" if file.planes else "the file has no diagram"
     return Scene(scene.shapes, scene.edges, (f"Laid out by seams-lab: {why}", *scene.notes))
 
@@ -370,8 +398,16 @@ def _read_shape(file: _File, mark: etree._Element, drawn: set[str]) -> Shape | N
         expanded = any(child.get("id") in drawn for child in element.iterchildren("{*}*"))
     turned = mark.get("isHorizontal")
     across = turned in ("true", "1") if turned is not None else box.w >= box.h
-    return Shape(key, _tag(element), _name(file, element), box, _label_bounds(mark), element,
-                 expanded, across)  # fmt: skip
+    return Shape(
+        key,
+        _tag(element),
+        _name(file, element),
+        box,
+        _label_bounds(mark),
+        element,
+        expanded,
+        across,
+    )
 
 
 def _read_edge(file: _File, mark: etree._Element, shapes: Sequence[Shape]) -> Edge | None:
@@ -451,7 +487,8 @@ def _name(file: _File, element: etree._Element | None) -> str:
 
 # ------------------------------------------------------------------ a layout of our own
 
-GAP, ROW_GAP, COLUMNS, TRACK = 56.0, 14.0, 9, 9.0
+GAP, ROW_GAP, COLUMNS, TRACK = 56.0, 14.0, 8, 9.0
+NARROWEST = 100.0  # a column leaves room for the badges of its events
 
 
 @dataclass
@@ -481,8 +518,9 @@ def _lay_out(file: _File) -> Scene:
         w, h = grids[process].size
         corner[process] = (0.0, y)
         if len(processes) > 1:
-            shapes.append(Shape(process.get("id", ""), "process", _name(file, process)
-                                or _clean(process.get("id")), Box(0, y, w, h), None, process))  # fmt: skip
+            name = _name(file, process) or _clean(process.get("id"))
+            frame = Box(0, y, w, h)
+            shapes.append(Shape(process.get("id", ""), "process", name, frame, None, process))
         y += h + 40
     for container in containers:
         if container not in corner:
@@ -491,8 +529,11 @@ def _lay_out(file: _File) -> Scene:
         for node, box in grids[container].boxes.items():
             if _tag(node) in SUBPROCESSES:
                 corner[node] = (box.x + dx, box.y + dy)
-            shapes.append(Shape(node.get("id", ""), _tag(node), _name(file, node), box.moved(dx, dy),
-                                None, node, expanded=bool(grids.get(node, _Grid()).boxes)))  # fmt: skip
+            place, full = box.moved(dx, dy), node in grids and bool(grids[node].boxes)
+            shape = Shape(
+                node.get("id", ""), _tag(node), _name(file, node), place, None, node, full
+            )
+            shapes.append(shape)
         for flow, points in grids[container].lines.items():
             moved = tuple((px + dx, py + dy) for px, py in points)
             edges.append(
@@ -575,37 +616,40 @@ def _place(
 ) -> _Grid:
     """Give cells (band, column) their boxes, and flows their points."""
     sizes = {n: _size(n, guests.get(n, ()), inner) for stack in cells.values() for n in stack}
-    widths = [max((sizes[n][0] for (_, c), s in cells.items() if c == column for n in s), default=0.0)
-              for column in range(max((c for _, c in cells), default=0) + 1)]  # fmt: skip
+    widths = [NARROWEST] * (max((c for _, c in cells), default=0) + 1)
+    for (_, column), stack in cells.items():
+        widths[column] = max(widths[column], *(sizes[n][0] for n in stack))
     lefts = [GAP + sum(widths[:c]) + GAP * c for c in range(len(widths))]
-    grid, exits, spot, floors, y = _Grid(), {}, {}, [], top
+    spot = {node: cell for cell, stack in cells.items() for node in stack}
+    spot |= {event: spot[owner] for owner, events in guests.items() for event in events}
+    detours = Counter(spot[s][0] for _, s, t in flows if not _is_next(spot[s], spot[t]))
+    grid, exits, floors, y = _Grid(), dict[etree._Element, float](), list[float](), top
     for band in range(max((b for b, _ in cells), default=-1) + 1):
-        heights = {c: sum(sizes[n][2] + ROW_GAP for n in cells.get((band, c), ()))
-                   for c in range(len(widths))}  # fmt: skip
-        tall = max(heights.values())
-        for column, left in enumerate(lefts):
-            stack = cells.get((band, column), [])
-            at = y + (tall - heights[column]) / 2
+        stacks = [cells.get((band, column), []) for column in range(len(lefts))]
+        tall = max(sum(sizes[n][2] + ROW_GAP for n in stack) for stack in stacks)
+        for left, wide, stack in zip(lefts, widths, stacks, strict=True):
+            at = y + (tall - sum(sizes[n][2] + ROW_GAP for n in stack)) / 2
             for i, node in enumerate(stack):
                 w, h, room = sizes[node]
-                grid.boxes[node] = Box(left + (widths[column] - w) / 2, at + (room - h) / 2, w, h)
-                exits[node] = left + widths[column] + GAP * (i + 1) / (len(stack) + 1)
-                spot[node] = (band, column)
+                grid.boxes[node] = Box(left + (wide - w) / 2, at + (room - h) / 2, w, h)
+                exits[node] = left + wide + 0.6 * GAP * (i + 1) / (len(stack) + 1)
                 at += room + ROW_GAP
-        detours = sum(spot.get(h, (None,))[0] == band for _, h, t in flows)
         floors.append(y + tall)
-        y += tall + TRACK * (detours + 2)
+        y += tall + TRACK * (detours[band] + 1)
+    stubs = {}
     for owner, events in guests.items():
         box = grid.boxes[owner]
         for i, event in enumerate(events):
             middle = box.x + box.w * (i + 1) / (len(events) + 1)
             grid.boxes[event] = Box(middle - 18, box.y + box.h - 18, 36, 36)
-            exits[event], spot[event] = exits[owner], spot[owner]
-    _route(
-        grid, flows, {e for events in guests.values() for e in events}, exits, spot, lefts, floors
-    )
+            exits[event], stubs[event] = exits[owner] + 4 * (i % 3 + 1), 30 + 8.0 * (i % 3)
+    _route(grid, flows, stubs, exits, spot, lefts, floors)
     grid.size = (lefts[-1] + widths[-1] + GAP, y + 10) if cells else (0.0, 0.0)
     return grid
+
+
+def _is_next(source: tuple[int, int], target: tuple[int, int]) -> bool:
+    return target == (source[0], source[1] + 1)
 
 
 def _size(
@@ -613,8 +657,11 @@ def _size(
 ) -> tuple[float, float, float]:
     """Width, height, and the height that is kept free for it with its labels and badges."""
     tag = _tag(node)
-    w, h, spare = (36.0, 36.0, 36.0) if tag in EVENTS else (
-        (50.0, 50.0, 30.0) if tag in GATEWAY_SIGNS else (120.0, 76.0, 14.0))  # fmt: skip
+    w, h, spare = (
+        (36.0, 36.0, 36.0)
+        if tag in EVENTS
+        else ((50.0, 50.0, 30.0) if tag in GATEWAY_SIGNS else (120.0, 76.0, 14.0))
+    )
     if tag in SUBPROCESSES and inner[node].boxes:
         w, h = inner[node].size
     if guests:
@@ -625,30 +672,31 @@ def _size(
 def _route(
     grid: _Grid,
     flows: Sequence[tuple[etree._Element, etree._Element, etree._Element]],
-    guests: set[etree._Element],
+    stubs: Mapping[etree._Element, float],
     exits: Mapping[etree._Element, float],
     spot: Mapping[etree._Element, tuple[int, int]],
     lefts: Sequence[float],
     floors: Sequence[float],
 ) -> None:
     """Lines run in the gaps between columns; one that does not go to the next column takes a
-    track of its own under its band, so no line crosses a node.
+    track of its own under its band, so no line crosses a node. *stubs* says how far a line
+    goes down from a boundary event before it turns.
     """
     tracks = [0] * len(floors)
     for flow, source, target in flows:
         a, b = grid.boxes[source], grid.boxes[target]
         ty, out = b.centre[1], exits[source]
         points = [(a.x + a.w, a.centre[1])]
-        if source in guests:
-            points = [(a.centre[0], a.y + a.h), (a.centre[0], a.y + a.h + 40)]
+        if source in stubs:
+            points = [(a.centre[0], a.y + a.h), (a.centre[0], a.y + a.h + stubs[source])]
         points.append((out, points[-1][1]))
-        (band, column), (to_band, to_column) = spot[source], spot[target]
-        if band == to_band and to_column == column + 1:
+        band = spot[source][0]
+        if _is_next(spot[source], spot[target]):
             points.append((out, ty))
         else:
             tracks[band] += 1
             floor = floors[band] + TRACK * tracks[band]
-            enter = lefts[to_column] - GAP * (0.15 + 0.1 * (tracks[band] % 3))
+            enter = lefts[spot[target][1]] - GAP * (0.2 + 0.06 * (tracks[band] % 3))
             points += [(out, floor), (enter, floor), (enter, ty)]
         grid.lines[flow] = (*points, (b.x, ty))
 
@@ -762,8 +810,12 @@ class _Canvas:
                 shape.box, radius=4, fill="#f6f6f6", line=FAINT, dash="" if shape.tag else "5 3"
             )
             return drawing + _centred(said, shape.box, FAINT)
-        drawing = _rect(shape.box, radius=9, width=4 if shape.tag == "callActivity" else 1.5,
-                        dash=self._loose(shape))  # fmt: skip
+        drawing = _rect(
+            shape.box,
+            radius=9,
+            width=4 if shape.tag == "callActivity" else 1.5,
+            dash=self._loose(shape),
+        )
         if shape.tag == "transaction":
             drawing += _rect(Box(x + 3, y + 3, w - 6, h - 6), radius=7, fill="none")
         top = 0.0
@@ -792,8 +844,8 @@ class _Canvas:
         (x, y), r = shape.box.centre, min(shape.box.w, shape.box.h) / 2
         element, tag = shape.element, shape.tag
         line = TONES[badge.tone][0] if badge else INK
-        calm = element is not None and element.get(
-            "cancelActivity" if tag == "boundaryEvent" else "isInterrupting") in ("false", "0")  # fmt: skip
+        word = "cancelActivity" if tag == "boundaryEvent" else "isInterrupting"
+        calm = element is not None and element.get(word, "").strip() in ("false", "0")
         dash = "4 3" if calm else ""
         drawing = _circle(x, y, r, line, 3.5 if tag == "endEvent" else 1.5, dash)
         if tag not in ("startEvent", "endEvent"):
@@ -810,7 +862,7 @@ class _Canvas:
             throws = tag in ("endEvent", "intermediateThrowEvent", "implicitThrowEvent")
             path = EVENT_SIGNS.get(kind, EVENT_SIGNS["multiple"])
             drawing += _sign(
-                path, x, y, r / 18, throws and kind != "timer" or kind == "terminate", line
+                path, x, y, r / 18, (throws and kind != "timer") or kind == "terminate", line
             )
         return drawing
 
@@ -819,21 +871,30 @@ class _Canvas:
         corners = (
             f"M{_n(x)},{_n(top)}L{_n(left + w)},{_n(y)}L{_n(x)},{_n(top + h)}L{_n(left)},{_n(y)}Z"
         )
-        sign = _sign(GATEWAY_SIGNS[shape.tag], x, y, min(w, h) / 50, False,
-                     width=1.3 if shape.tag == "eventBasedGateway" else 2.6)  # fmt: skip
+        sign = _sign(
+            GATEWAY_SIGNS[shape.tag],
+            x,
+            y,
+            min(w, h) / 50,
+            False,
+            width=1.3 if shape.tag == "eventBasedGateway" else 2.6,
+        )
         return _path(corners, INK, fill=PAPER, width=1.5) + sign
 
     def _data(self, shape: Shape) -> str:
         x, y, w, h = shape.box
         if shape.tag.startswith("dataStore"):
             e = min(h / 6, 10)
-            path = (f"M{_n(x)},{_n(y + e)}A{_n(w / 2)},{_n(e)} 0 0 1 {_n(x + w)},{_n(y + e)}V{_n(y + h - e)}"
-                    f"A{_n(w / 2)},{_n(e)} 0 0 1 {_n(x)},{_n(y + h - e)}Z"
-                    f"M{_n(x)},{_n(y + e)}A{_n(w / 2)},{_n(e)} 0 0 0 {_n(x + w)},{_n(y + e)}")  # fmt: skip
+            arc = f"A{_n(w / 2)},{_n(e)} 0 0"
+            left, right, top, foot = _n(x), _n(x + w), _n(y + e), _n(y + h - e)
+            path = f"M{left},{top}{arc} 1 {right},{top}V{foot}{arc} 1 {left},{foot}Z"
+            path += f"M{left},{top}{arc} 0 {right},{top}"
         else:
             c = min(w, h) / 3
-            path = (f"M{_n(x)},{_n(y)}H{_n(x + w - c)}L{_n(x + w)},{_n(y + c)}V{_n(y + h)}H{_n(x)}Z"
-                    f"M{_n(x + w - c)},{_n(y)}V{_n(y + c)}H{_n(x + w)}")  # fmt: skip
+            path = (
+                f"M{_n(x)},{_n(y)}H{_n(x + w - c)}L{_n(x + w)},{_n(y + c)}V{_n(y + h)}H{_n(x)}Z"
+                f"M{_n(x + w - c)},{_n(y)}V{_n(y + c)}H{_n(x + w)}"
+            )
         return _path(path, INK, fill=PAPER)
 
     def _annotation(self, shape: Shape) -> str:
@@ -881,7 +942,7 @@ class _Canvas:
         if source:
             points = _docked(points[::-1], source)[::-1]
         self.extent += [Box(x, y, 0, 0) for x, y in points]
-        self.lines += zip(points, points[1:], strict=False)
+        self.lines += pairwise(points)
         dash = {"messageFlow": "7 4", "sequenceFlow": ""}.get(edge.tag, "2 3")
         line = FAINT if edge.tag not in ("sequenceFlow", "messageFlow") else INK
         way = "M" + "L".join(f"{_n(x)},{_n(y)}" for x, y in points)
@@ -922,8 +983,9 @@ class _Canvas:
             source.tag not in GATEWAY_SIGNS
             and edge.element.find(BPMN + "conditionExpression") is not None
         ):
-            corners = ((x, y), (x + 8 * ux - 5 * uy, y + 8 * uy + 5 * ux), (x + 16 * ux, y + 16 * uy),
-                       (x + 8 * ux + 5 * uy, y + 8 * uy - 5 * ux))  # fmt: skip
+            side, tip = (8 * ux - 5 * uy, 8 * uy + 5 * ux), (16 * ux, 16 * uy)
+            other = (8 * ux + 5 * uy, 8 * uy - 5 * ux)
+            corners = [(x, y), *((x + dx, y + dy) for dx, dy in (side, tip, other))]
             return _path(
                 "M" + "L".join(f"{_n(a)},{_n(b)}" for a, b in corners) + "Z", INK, fill=PAPER
             )
@@ -934,7 +996,7 @@ class _Canvas:
             lines = _wrap(edge.name, max(edge.label.w, 80), 11, 4)
             self._words(lines, edge.label.x + edge.label.w / 2, edge.label.y)
             return
-        pairs = list(zip(points, points[1:], strict=False))
+        pairs = list(pairwise(points))
         a, b = max(pairs, key=lambda pair: math.dist(*pair))
         lines = _wrap(edge.name, 110, 11, 3)
         lift = 13.2 * len(lines) + 2 if abs(a[0] - b[0]) >= abs(a[1] - b[1]) else 6.6 * len(lines)
@@ -949,15 +1011,33 @@ class _Canvas:
         box = self._free(shape, Box(0, 0, _width(words, 11) * 1.06 + 28, 20))
         self.taken.append(box)
         self.extent.append(box)
-        x, y, w, h = box
-        pill = _rect(box, radius=h / 2 if badge.tone in ("ok", "off") else 3, fill=fill, line=line,
-                     dash="3 2" if badge.tone == "off" else "")  # fmt: skip
+        x, y, _, h = box
+        pill = _rect(
+            box,
+            radius=h / 2 if badge.tone in ("ok", "off") else 3,
+            fill=fill,
+            line=line,
+            dash="3 2" if badge.tone == "off" else "",
+        )
         sign = _sign(glyph, x + 8, y + 4, 1, False, ink if badge.tone == "dead" else line, 1.8)
         said = f"<title>{_escape(f'{_clean(badge.text)} [{badge.tone}]')}</title>"
         text = _text([words], x + 24, y + 3.6, 11, anchor="start", bold=True, ink=ink)
         self.layers[BADGES].append(
-            f'<g class="badge {badge.tone}" data-element="{_escape(shape.id)}">{said}{pill}{sign}{text}</g>'
+            f'<g class="badge {badge.tone}" data-element="{_escape(shape.id)}">'
+            f"{said}{self._leader(shape.box, box, line)}{pill}{sign}{text}</g>"
         )
+
+    def _leader(self, shape: Box, badge: Box, line: str) -> str:
+        """A thin line from a badge that does not stand right beside its shape."""
+        (cx, cy), (bx, by) = shape.centre, badge.centre
+        x, y = min(max(cx, badge.x), badge.x + badge.w), min(max(cy, badge.y), badge.y + badge.h)
+        away = math.dist((x, y), (cx, cy))
+        radius = min(shape.w, shape.h) / 2
+        if away < radius + 12 and abs(cx - bx) <= badge.w / 2 + radius:
+            return ""
+        ux, uy = _direction((cx, cy), (x, y))
+        start = f"M{_n(cx + radius * ux)},{_n(cy + radius * uy)}"
+        return _path(f"{start}L{_n(x)},{_n(y)}", line, width=1, dash="1 2")
 
     def _free(self, shape: Shape, box: Box) -> Box:
         x, y, w, h = shape.box
@@ -971,12 +1051,17 @@ class _Canvas:
             *((right, cy + 2), (left, cy + 2), (late, below + 24), (early, below + 24)),
             *((middle, below + 32), (middle, above - 22), (late, below + 44), (middle, below + 46)),
         )
-        return min((Box(a, b, box.w, box.h) for a, b in spots), key=self._cost)  # ties: the first
+        reach = Box(x - box.w - 10, y - 60, w + 2 * box.w + 20, h + 140)
+        taken = [other for other in self.taken if reach.overlap(other)]
+        lines = [line for line in self.lines if _touches(reach, *line)]
 
-    def _cost(self, box: Box) -> float:
-        roomy = Box(box.x - 1, box.y - 1, box.w + 2, box.h + 2)
-        cost = sum(roomy.overlap(other) for other in self.taken)
-        return cost + 60 * sum(_touches(roomy, a, b) for a, b in self.lines)
+        def cost(place: Box) -> float:
+            roomy = Box(place.x - 1, place.y - 1, place.w + 2, place.h + 2)
+            hidden = sum(roomy.overlap(other) for other in taken)
+            crossed = sum(_touches(roomy, a, b) for a, b in lines)
+            return hidden + 60 * crossed + 0.2 * math.dist(place.centre, shape.box.centre)
+
+        return min((Box(a, b, box.w, box.h) for a, b in spots), key=cost)
 
     # -- the whole
 
@@ -1154,15 +1239,25 @@ def _stroke(line: str, fill: str, width: float, dash: str) -> str:
     return f'fill="{fill}" stroke="{line}" stroke-width="{_n(width)}"{dashes}'
 
 
-def _rect(box: Box, *, radius: float = 0, fill: str = PAPER, line: str = INK, width: float = 1.5,
-          dash: str = "") -> str:  # fmt: skip
+def _rect(
+    box: Box,
+    *,
+    radius: float = 0,
+    fill: str = PAPER,
+    line: str = INK,
+    width: float = 1.5,
+    dash: str = "",
+) -> str:
     x, y, w, h = (_n(v) for v in (box.x, box.y, max(box.w, 0.1), max(box.h, 0.1)))
-    return (f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="{_n(radius)}" '
-            f"{_stroke(line, fill, width, dash)}/>")  # fmt: skip
+    return (
+        f'<rect x="{x}" y="{y}" width="{w}" height="{h}" rx="{_n(radius)}" '
+        f"{_stroke(line, fill, width, dash)}/>"
+    )
 
 
-def _circle(x: float, y: float, r: float, line: str, width: float, dash: str = "",
-            fill: str = PAPER) -> str:  # fmt: skip
+def _circle(
+    x: float, y: float, r: float, line: str, width: float, dash: str = "", fill: str = PAPER
+) -> str:
     return f'<circle cx="{_n(x)}" cy="{_n(y)}" r="{_n(r)}" {_stroke(line, fill, width, dash)}/>'
 
 
@@ -1170,8 +1265,9 @@ def _path(way: str, line: str, *, fill: str = "none", width: float = 1.2, dash: 
     return f'<path d="{way}" {_stroke(line, fill, width, dash)} stroke-linejoin="round"/>'
 
 
-def _sign(way: str, x: float, y: float, scale: float, filled: bool, line: str = INK,
-          width: float = 1.2) -> str:  # fmt: skip
+def _sign(
+    way: str, x: float, y: float, scale: float, filled: bool, line: str = INK, width: float = 1.2
+) -> str:
     """One of the signs above, moved to its place; a filled envelope shows its fold in white."""
     size = "" if scale == 1 else f" scale({scale:.3f})"
     fold = filled and way in (EVENT_SIGNS["message"], TASK_SIGNS["sendTask"][0])

@@ -3,16 +3,18 @@
 A `.driftignore` file in the model's folder hides findings of this module, one pattern a line:
 
     # comment
-    approval#legacy_*            any drift finding on these elements
-    approval#scan drift-unlifted only this check
+    approval#legacy_*               # any drift finding on these elements
+    approval#scan drift-unlifted    # only this check
 
-A pattern is matched (with * and ?) against the element's id, ``<model's short name>#<id>`` and
-IRI. Findings on timers cannot be hidden: a schedule would stop silently.
+A comment begins a line or follows two spaces. A pattern is matched (with * and ?) against the
+element's id, ``<model's short name>#<id>`` and IRI, or against the name of a BPMN file. Findings
+on timers cannot be hidden: a schedule would stop silently.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -45,7 +47,7 @@ def drift(graph: ModelGraph, timers: Iterable[Timer], *, ci: bool = False) -> li
     by_model: dict[str, list[Timer]] = {}
     for timer in timers:
         by_model.setdefault(timer.model, []).append(timer)
-    found = [*_manifest(graph, ci), *_unreferenced(graph)]
+    found = [*_manifest(graph, ci), *_unreferenced(graph), *_of_no_model(graph)]
     subjects, objects = (_by_model(graph, iris) for iris in graph.mentioned)
     for model in graph.bpmn_models:
         try:
@@ -56,7 +58,8 @@ def drift(graph: ModelGraph, timers: Iterable[Timer], *, ci: bool = False) -> li
         own_timers = by_model.get(model, [])
         found += _expressions(graph, own_timers)
         if model not in graph.bare:
-            found += _timer_types(own_timers)
+            found += _timer_types(own_timers, payload)
+            found += _not_in_model(graph, own_timers)
             found += _not_timers(graph, model, payload, own_timers)
             lifted = subjects.get(model, set())
             found += _dangling(graph, model, payload, lifted | objects.get(model, set()))
@@ -93,8 +96,8 @@ def _manifest(graph: ModelGraph, ci: bool) -> Iterator[Finding]:
                 "the manifest entry has no media type", "add seam:mediaType",
             )  # fmt: skip
         for relative in files:
-            path = graph.root / relative
-            if not path.resolve().is_relative_to(graph.root.resolve()) or not path.is_file():
+            path = graph.inside(relative)
+            if path is None or not os.path.isfile(path):
                 yield on_graph(
                     graph, entry, "manifest-file", "error",
                     f"the manifest names {relative!r}, which is not a file of this model",
@@ -117,16 +120,16 @@ def _sha256(path: Path) -> str:
 
 
 def _unreferenced(graph: ModelGraph) -> Iterator[Finding]:
-    if graph.bare or not graph.root.is_dir() or graph.sources == ():
-        return
+    if graph.bare or not graph.is_whole:
+        return  # a TriG file that was not read may name the others
     used = set()
     for model in graph.bpmn_models:
         try:
-            used.add(graph.payload_path(model).resolve())
+            used.add(os.path.realpath(graph.payload_path(model)))
         except UnusableInput:
             continue
     for path in sorted(graph.root.iterdir()):
-        if is_bpmn_name(path.name) and path.resolve() not in used:
+        if is_bpmn_name(path.name) and path.is_file() and os.path.realpath(path) not in used:
             yield Finding(
                 str(path), path.name, "payload-unreferenced", "warning",
                 "no seam:Model names this BPMN file, so nothing runs it",
@@ -181,7 +184,7 @@ def _unlifted(
         )  # fmt: skip
 
 
-def _timer_types(timers: list[Timer]) -> Iterator[Finding]:
+def _timer_types(timers: list[Timer], payload: Payload) -> Iterator[Finding]:
     for timer in timers:
         wanted, has = timer.element.index_type, timer.index_types
         if wanted is None and has:
@@ -195,7 +198,9 @@ def _timer_types(timers: list[Timer]) -> Iterator[Finding]:
                 timer, "drift-unlifted-timer",
                 f"a timer on {timer.element.position} without proc:{wanted} in the graph: "
                 "nothing would fire it",
-                f"run seams-lab lift, or state <{timer.event}> a proc:{wanted}",
+                f"run seams-lab lift, or state <{timer.event}> a proc:{wanted}"
+                if timer.id in payload.elements
+                else "give the event an id, then run seams-lab lift",
             )  # fmt: skip
         elif len(has) == 2:
             yield _on_timer(
@@ -209,6 +214,35 @@ def _timer_types(timers: list[Timer]) -> Iterator[Finding]:
                 f"the graph types it proc:{has[0]}, but it is {_POSITIONS[wanted]}",
                 f"type it proc:{wanted}",
             )  # fmt: skip
+
+
+def _not_in_model(graph: ModelGraph, timers: list[Timer]) -> Iterator[Finding]:
+    """A timer's entry without its seam:inModel: no query finds the process that it starts."""
+    in_model = graph.pairs(str(SEAM.inModel))
+    for timer in timers:
+        wanted, said = timer.element.index_type, in_model.get(timer.event, ())
+        if wanted in timer.index_types and said != (timer.model,):
+            yield _on_timer(
+                timer, "drift-unlifted-timer",
+                f"its entry has seam:inModel {', '.join(said) or 'nothing'}, not {timer.model}: "
+                "nothing would fire it",
+                f"state <{timer.event}> seam:inModel <{timer.model}>, and no other model",
+            )  # fmt: skip
+
+
+def _of_no_model(graph: ModelGraph) -> Iterator[Finding]:
+    """A timer class on something that is not named as an element of a BPMN model."""
+    models = set(graph.bpmn_models)
+    for kind, word in INDEX_TYPES.items():
+        for event in graph.typed(kind):
+            model, mark, _ = event.partition("#")
+            if not mark or model not in models:
+                yield on_graph(
+                    graph, event, "drift-not-a-timer", "error",
+                    f"the graph types it proc:{word}, and it is an element of no BPMN model: "
+                    f"{model} is none",
+                    "name it <model>#<id>, after its seam:Model and the event's id",
+                )  # fmt: skip
 
 
 def _not_timers(
@@ -263,7 +297,7 @@ def _without_ignored(graph: ModelGraph, found: list[Finding]) -> list[Finding]:
     if not path.is_file():
         return found
     rules = []
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+    for number, line in enumerate(path.read_text("utf-8-sig", "replace").splitlines(), 1):
         words = line.split("  #")[0].split() if not line.lstrip().startswith("#") else []
         if words:
             rules.append((number, words[0], set(words[1:])))
@@ -274,7 +308,7 @@ def _without_ignored(graph: ModelGraph, found: list[Finding]) -> list[Finding]:
         hidden |= hits
         if not hits:
             kept.append(finding)
-    for number, pattern, _ in rules:
+    for number, pattern, _ in rules if graph.is_whole else ():
         if number not in hidden:
             kept.append(
                 Finding(
@@ -290,8 +324,7 @@ def _matches(graph: ModelGraph, finding: Finding, pattern: str, checks: set[str]
     if finding.check not in _HIDEABLE or (checks and finding.check not in checks):
         return False
     names = {finding.element, finding.element.rpartition("#")[2]}
-    model = next((m for m in graph.bpmn_models if _is_file_of(graph, m, finding.file)), None)
-    if model is not None:
+    for model in (m for m in graph.bpmn_models if _is_file_of(graph, m, finding.file)):
         names |= {f"{local_name(model)}#{finding.element}", f"{model}#{finding.element}"}
     if "#" in finding.element:
         owner, _, fragment = finding.element.rpartition("#")

@@ -7,12 +7,13 @@ are strings (IRIs), sorted, so that every answer has a stable order.
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import unquote
+from urllib.parse import unquote, urljoin
 
 import oxrdflib
 import pyoxigraph as ox
@@ -84,17 +85,29 @@ class ModelGraph:
     def locate(self, iri: str) -> tuple[str, int]:
         """The TriG file and line that first name an IRI; line 0 where none is found."""
         default = str(self.sources[0] if len(self.sources) == 1 else self.root)
-        return self._places.get(local_name(iri), (default, 0))
+        subjects, others = self._places
+        return subjects.get(iri) or others.get(iri) or (default, 0)
 
     @cached_property
-    def _places(self) -> dict[str, tuple[str, int]]:
-        found: dict[str, tuple[str, int]] = {}
+    def _places(self) -> tuple[dict[str, tuple[str, int]], dict[str, tuple[str, int]]]:
+        """Where each IRI first begins a line, as subjects do, and where it first stands at all."""
+        subjects: dict[str, tuple[str, int]] = {}
+        others: dict[str, tuple[str, int]] = {}
         for source in () if self.bare else self.sources:
             text = source.read_text("utf-8", "replace")
+            base = _base_of(source)
+            prefixes = {name: urljoin(base, iri) for name, iri in _PREFIX.findall(text)}
             for number, line in enumerate(text.splitlines(), 1):
-                for word in re.findall(r"[\w.-]*\w", line):
-                    found.setdefault(word, (str(source), number))
-        return found
+                if line.lstrip().lower().startswith(("#", "@", "prefix", "base")):
+                    continue
+                for word in _NAME.finditer(line):
+                    full, prefix, local = word.groups()
+                    if full is None and prefix not in prefixes:
+                        continue
+                    iri = urljoin(base, full) if full is not None else prefixes[prefix] + local
+                    begins = not line[: word.start()].strip()
+                    (subjects if begins else others).setdefault(iri, (str(source), number))
+        return subjects, others
 
     def typed(self, kind: str) -> tuple[str, ...]:
         """The sorted IRIs with one rdf:type."""
@@ -157,7 +170,7 @@ class ModelGraph:
                 "name the model's BPMN file once",
             )  # fmt: skip
         files = self.pairs(str(SEAM.filePath)).get(names[0], ())
-        base = self.root.absolute().as_uri() + "/"
+        base = _base_of(self.root) + "/"
         if len(files) == 1:
             relative = files[0]
         elif not files and names[0].startswith(base):
@@ -168,22 +181,37 @@ class ModelGraph:
                 "one manifest entry, or a relative IRI beside the TriG file",
                 "add seam:filePath with the file's path relative to the model's folder",
             )  # fmt: skip
-        # Shown as the person named the model; compared with links and dots resolved.
-        path = self.root / relative
-        if not path.resolve().is_relative_to(self.root.resolve()):
+        path = self.inside(relative)
+        if path is None:
             raise UnusableInput(
                 names[0], f"path {relative!r} leads out of the model's folder",
                 "a path inside it", "move the file into the model's folder",
             )  # fmt: skip
         return path
 
+    def inside(self, relative: str) -> Path | None:
+        """A path in the model's folder; None for one that leads out of it or is no path."""
+        # Shown as the person named the model; compared with links and dots resolved.
+        path = self.root / relative
+        try:
+            real = os.path.realpath(path)
+        except ValueError:  # a NUL in the name
+            return None
+        return path if Path(real).is_relative_to(os.path.realpath(self.root)) else None
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all TriG files of the folder were read, rather than one of several."""
+        return set(self.sources) == set(self.root.glob("*.trig"))
+
     # ------------------------------------------------------------------ resolvers
 
     def process_of(self, model: str, bpmn_process: str) -> str | None:
         """Return the proc:Process of a BPMN process element, or None (rulings 11).
 
-        The one whose local name is the element's id, else the only one the model details; in a
-        bare file the element's id itself.
+        The one whose local name is the element's id; else, where one process is left in the
+        graph and one in the file, these two. In a bare file the element's id itself. Raises
+        UnusableInput as `payload` does.
         """
         if model in self.bare:
             return bpmn_process
@@ -193,7 +221,10 @@ class ModelGraph:
         same = [p for p in detailed if self.name(p) == bpmn_process]
         if len(same) == 1:
             return same[0]
-        return detailed[0] if len(detailed) == 1 else None
+        held, names = self.payload(model).processes, {self.name(p) for p in detailed}
+        left = [p for p in detailed if self.name(p) not in held]
+        left_in_file = [p for p in held if p not in names]
+        return left[0] if len(left) == 1 and left_in_file == [bpmn_process] else None
 
     @cached_property
     def process_set(self) -> frozenset[str]:
@@ -291,6 +322,16 @@ def local_name(iri: str) -> str:
     return iri.rstrip("/#").rpartition("#")[2].rpartition("/")[2].rpartition(":")[2] or iri
 
 
+# A declaration, and a name: the full IRI, or its prefix and local part.
+_PREFIX = re.compile(r"(?im)^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>")
+_NAME = re.compile(r"<([^<>\"{}|^`\s]*)>|([\w.-]*):([\w.-]*\w)")
+
+
+def _base_of(path: Path) -> str:
+    # Not Path.absolute: dots are resolved in the relative IRIs of a TriG file, so here too.
+    return Path(os.path.abspath(path)).as_uri()
+
+
 def _text(term: object) -> str:
     return str(getattr(term, "value", term))
 
@@ -347,7 +388,7 @@ def is_bpmn_name(name: str) -> bool:
 
 def _load_trig(store: ox.Store, path: Path) -> None:
     try:
-        store.load(path=path, format=ox.RdfFormat.TRIG, base_iri=path.absolute().as_uri())
+        store.load(path=path, format=ox.RdfFormat.TRIG, base_iri=_base_of(path))
     except (SyntaxError, ValueError, OSError) as error:
         raise UnusableInput(
             str(path), f"not readable as TriG ({error})", "RDF in TriG, UTF-8",

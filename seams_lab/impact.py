@@ -347,12 +347,14 @@ def _smallest(place: Placement, runners: tuple[str, ...]) -> list[tuple[int, ...
 
 
 def _needs(place: Placement, runner: str) -> list[set[int]]:
-    """The node sets each of which must stay alive in part: the runner's own, and its stores'."""
-    parts = [runner, *place.stores[runner]]
+    """The node sets of which each must keep a node: the runner's own and its stores'.
+
+    Empty for a runner that is unplaced, itself or by its store.
+    """
+    local = [s for s in place.stores[runner] if not place.nodes_of[s] and place.is_local(s)]
+    parts = [runner, *(s for s in place.stores[runner] if s not in local)]
     sets = [{place.nodes.index(n) for n in place.nodes_of[p]} for p in parts]
-    if not sets[0]:
-        return []
-    return [s for s in sets if s]
+    return sets if all(sets) else []
 
 
 def paths(model: ModelGraph, nodes: Sequence[str] = ()) -> pd.DataFrame:

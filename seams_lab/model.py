@@ -115,7 +115,7 @@ class Model(ModelGraph):
 
     def __repr__(self) -> str:
         lines = [
-            f"  {len(names):>3} {what:<11}{_listed(names)}" for what, names in self.facts.items()
+            f"  {what:<11}{len(names):>3}  {_listed(names)}" for what, names in self.facts.items()
         ]
         return "\n".join([f"Model {self.root.name or self.root}", *lines])
 
