@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+import pyoxigraph as ox
+
 from seams_lab.drift import drift, on_graph
 from seams_lab.errors import ResolutionError, UnusableInput
-from seams_lab.expressions import MINUTE, TimeCycle, TimeDuration
+from seams_lab.expressions import MINUTE, TimeCycle, TimeDate, TimeDuration
 from seams_lab.findings import Finding, Findings
 from seams_lab.graph import ModelGraph, local_name
 from seams_lab.series import NONE
@@ -24,8 +26,8 @@ MANY_MISSED = 1_000
 _MANY_MONTHS = re.compile(r"P0*[1-9][0-9]+M")
 _NOT_CROSS_LAYER = {str(SEAM.inModel)}
 _FIXES = {
-    "SchedulesShape": "let the container that schedules a process execute it too, and schedule "
-    "only a proc:Process whose BPMN model has a timer start",
+    "SchedulesShape": "let a container schedule only a proc:Process that it executes, and whose "
+    "BPMN model has a timer start",
     "TimerStartedProcessShape": "name exactly one container that seam:schedules the process",
 }
 # The manifest has a graph of its own.
@@ -79,7 +81,8 @@ def _seams_graph(model: ModelGraph) -> Iterator[Finding]:
           FILTER(STRSTARTS(STR(?p), "{SEAM}") && ?g != <{SEAMS_GRAPH}>)
           FILTER(?p NOT IN ({", ".join(f"<{p}>" for p in sorted(_NOT_CROSS_LAYER | _MANIFEST))}))
         }}"""
-    for row in model.store.query(query):
+    rows = model.store.query(query)
+    for row in rows if isinstance(rows, ox.QuerySolutions) else ():
         yield on_graph(
             model, row["s"].value, "seam-misplaced", "warning",
             f"{_short(row['p'].value)} {getattr(row['o'], 'value', row['o'])} stands in "
@@ -172,13 +175,14 @@ def _stores(model: ModelGraph, records: list[Timer]) -> Iterator[Finding]:
 def _placement(model: ModelGraph) -> Iterator[Finding]:
     executes, schedules = model.pairs(str(SEAM.executes)), model.pairs(str(SEAM.schedules))
     stored_in, deployed_to = model.pairs(str(SEAM.storedIn)), model.pairs(str(SEAM.deployedTo))
+    nodes = frozenset(model.nodes)
     does = {c: "stores the state of " + local_name(by[0])
             for c, by in model.inverse(str(SEAM.storedIn)).items()}  # fmt: skip
     does |= {c: "executes " + local_name(p[0]) for c, p in executes.items()}
     does |= {c: "schedules " + local_name(p[0]) for c, p in schedules.items()}
     for container, what in sorted(does.items()):
-        if container in deployed_to:
-            continue
+        if container in deployed_to or container in nodes:
+            continue  # a node in a container's place is left to the shapes
         is_file = "sqlite" in " ".join(model.technology(container)).lower()
         if is_file and not any(container in d for d in (executes, schedules, stored_in)):
             continue  # a SQLite file lies beside its container
@@ -240,15 +244,15 @@ def _suspicious(records: list[Timer], at: int) -> Iterator[Finding]:
         if not timer.is_start and expression.count is None:
             yield _about(timer, "endless-boundary",
                          "it has no end: it fires until somebody completes the task",
-                         "give it a count, as in R3/...")  # fmt: skip
+                         "give it a count, as in R3/<start>/<duration>")  # fmt: skip
         if timer.is_start and missed > MANY_MISSED:
             yield _about(timer, "many-missed",
                          f"{missed:,} firings lie in the past: a first load fires the newest and "
                          f"skips {missed - 1:,}", "move the start forward")  # fmt: skip
-    yield from _unreachable(accepted, table.next(NONE).tolist())
+    yield from _unreachable(accepted, table.next(NONE).tolist(), at)
 
 
-def _unreachable(accepted: list[Timer], first_due: list[int]) -> Iterator[Finding]:
+def _unreachable(accepted: list[Timer], first_due: list[int], at: int) -> Iterator[Finding]:
     """A boundary timer that an earlier interrupting one on the same task always cuts off."""
     on_task: dict[tuple[str, str | None], list[tuple[int, Timer]]] = {}
     for timer, due in zip(accepted, first_due, strict=True):
@@ -257,10 +261,11 @@ def _unreachable(accepted: list[Timer], first_due: list[int]) -> Iterator[Findin
     for together in on_task.values():
         for due, timer in together:
             for other_due, other in together:
-                # A duration and a fixed date come in either order, depending on the instance.
+                # A duration and a fixed date come in either order, depending on the instance,
+                # unless the date is past: then it is due as soon as an instance gets there.
                 comparable = isinstance(timer.expression, TimeDuration) == isinstance(
                     other.expression, TimeDuration
-                )
+                ) or (isinstance(other.expression, TimeDate) and other_due <= at)
                 earlier = (other_due, other.id) < (due, timer.id)
                 if other.element.interrupting and comparable and earlier:
                     yield _about(
@@ -272,8 +277,4 @@ def _unreachable(accepted: list[Timer], first_due: list[int]) -> Iterator[Findin
 
 
 def _about(timer: Timer, check_name: str, message: str, fix: str) -> Finding:
-    return Finding(
-        timer.file, timer.id, check_name, "warning", message, fix, timer.element.line
-    )
-
-
+    return Finding(timer.file, timer.id, check_name, "warning", message, fix, timer.element.line)

@@ -99,7 +99,14 @@ def check_command(
 
 
 @app.command("timers")
-def timers_command(model: ModelPath, at: At = None, form: Output = Format.table) -> None:
+def timers_command(
+    model: ModelPath,
+    at: At = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Add notes on what is easily taken wrongly.")
+    ] = False,
+    form: Output = Format.table,
+) -> None:
     """List every timer: what it means, whether it is accepted, its first three due times.
 
     Timers inside an instance are taken to be reached at --at.
@@ -111,6 +118,10 @@ def timers_command(model: ModelPath, at: At = None, form: Output = Format.table)
     if form is not Format.table:
         columns = [*rows[0]] if rows else columns
     _show(rows, columns, form)
+    if explain and form is Format.table:
+        for row in rows:
+            for text in [*row["notes"], *([f"fix: {row['fix']}"] if row["fix"] else [])]:
+                _print(f"{row['event']}: {text}")
     _tell_unreadable(loaded)
 
 

@@ -283,9 +283,7 @@ def _expressions(graph: ModelGraph, timers: list[Timer]) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _on_timer(
-    timer: Timer, check: str, message: str, fix: str, severity: str = "error"
-) -> Finding:
+def _on_timer(timer: Timer, check: str, message: str, fix: str, severity: str = "error") -> Finding:
     return Finding(timer.file, timer.id, check, severity, message, fix, timer.element.line)
 
 

@@ -65,11 +65,11 @@ def frame_of(
     """Make the DataFrame of `due_times` from series; *low* and *high* in microseconds (UTC)."""
     first, counts = table.window(low, high)
     kept = _capped(counts, cap)
-    index, k, due = table.expand(first, kept)
+    _, k, due = table.expand(first, kept)
     frame = pd.DataFrame(
         {
-            "event": _repeated(events, index),
-            "process": _repeated(processes, index),
+            "event": _repeated(events, kept),
+            "process": _repeated(processes, kept),
             "k": k,
             "due": utc(due),
         },
@@ -169,8 +169,8 @@ def missed(model: ModelGraph, now: Instant, since: Instant | None = None) -> pd.
 
 def utc(micros: npt.ArrayLike) -> pd.Series:
     """Microseconds since the epoch as datetime64[us, UTC]; `series.NONE` becomes NaT."""
-    column = np.asarray(micros, np.int64).view("datetime64[us]")
-    return pd.Series(column, copy=False).dt.tz_localize("UTC")
+    # Whole numbers are taken as UTC, without a copy; `dt.tz_localize` would make one.
+    return pd.Series(np.asarray(micros, np.int64), dtype="datetime64[us, UTC]", copy=False)
 
 
 def _accepted(model: ModelGraph, armed_at: int) -> tuple[list[Timer], Series]:
@@ -214,7 +214,9 @@ def _capped(counts: npt.NDArray[np.int64], cap: int) -> npt.NDArray[np.int64]:
     return np.minimum(counts, limit)
 
 
-def _repeated(names: list[str], index: npt.NDArray[np.int32]) -> pd.Categorical:
+def _repeated(names: list[str], counts: npt.NDArray[np.int64]) -> pd.Categorical:
+    """Each name as often as its count says; repeating the codes is cheaper than indexing them."""
     codes, categories = pd.factorize(np.array(names, dtype=object))
     small = np.min_scalar_type(-max(len(categories), 1))
-    return pd.Categorical.from_codes(codes.astype(small)[index], categories=categories)
+    repeated = np.repeat(codes.astype(small), counts)
+    return pd.Categorical.from_codes(repeated, categories=pd.Index(categories), validate=False)

@@ -184,7 +184,7 @@ class ModelGraph:
         path = self.inside(relative)
         if path is None:
             raise UnusableInput(
-                names[0], f"path {relative!r} leads out of the model's folder",
+                names[0], f"path {relative!r} is not inside the model's folder",
                 "a path inside it", "move the file into the model's folder",
             )  # fmt: skip
         return path
@@ -394,5 +394,3 @@ def _load_trig(store: ox.Store, path: Path) -> None:
             str(path), f"not readable as TriG ({error})", "RDF in TriG, UTF-8",
             "mend the line that the message names",
         ) from None  # fmt: skip
-
-

@@ -135,6 +135,8 @@ class Placement:
 
     def _combined(self, runners: tuple[str, ...], own: Effects) -> Effects:
         effects = [self.runner_effect(r, own) for r in runners]
+        if len(effects) == 1:
+            return effects[0]
         placed = [e for e in effects if not (e == UNPLACED).all()]
         if not placed:
             return np.full(own.shape[1:] or (1,), UNPLACED, np.int8)
@@ -271,11 +273,9 @@ def impact_matrix(model: ModelGraph, *, starts_only: bool = False) -> pd.DataFra
     effects = place.effects(place.takes)
     rows = [i for i, t in enumerate(place.timers) if t.starts or not starts_only]
     words = np.array(EFFECTS, dtype=object)[effects[rows]]
-    index = pd.MultiIndex.from_tuples(
-        [
-            (model.name(place.timers[i].process), model.name(place.timers[i].event))
-            for i in rows
-        ],
+    shown = [place.timers[i] for i in rows]
+    index = pd.MultiIndex.from_arrays(
+        [[model.name(t.process) for t in shown], [model.name(t.event) for t in shown]],
         names=["process", "event"],
     )
     columns = pd.Index([model.name(n) for n in place.nodes], name="node")

@@ -14,6 +14,7 @@ from seams_lab.check import check
 from seams_lab.diagram import Badge, draw
 from seams_lab.due import utc
 from seams_lab.errors import UnusableInput
+from seams_lab.explain import notes
 from seams_lab.expressions import DAY, TimeDate, TimeDuration, TimerExpression
 from seams_lab.findings import Findings
 from seams_lab.graph import ModelGraph, load_graph
@@ -171,9 +172,13 @@ def describe(model: ModelGraph, timer: Timer) -> dict[str, Any]:
 
 
 def timer_records(model: ModelGraph, at: int) -> list[dict[str, Any]]:
-    """Every timer as `describe` has it, with ``due``: its first three instants, as texts."""
+    """Every timer as `describe` has it, with its first three due times and `explain.notes`."""
     return [
-        describe(model, t) | {"due": [to_text(d) for d in first_due(t, at)]}
+        describe(model, t)
+        | {
+            "due": [to_text(d) for d in first_due(t, at)],
+            "notes": notes(t.expression, at) if t.expression else [],
+        }
         for t in timers(model, at)
     ]
 

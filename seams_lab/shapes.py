@@ -105,19 +105,30 @@ def violations(data: Graph | Dataset, shapes: Graph | None = None) -> list[Viola
     return _report(union, narrowed, shapes) if suspicious else []
 
 
+class _Flat(Graph):
+    """Ontology and model as one flat graph on an Oxigraph store of its own, not to be changed."""
+
+    def __init__(self, store: ox.Store) -> None:
+        super().__init__(OxigraphStore(store=store), DATASET_DEFAULT_GRAPH_ID)
+        self._size = len(store)
+
+    def __len__(self) -> int:
+        # pyshacl asks this many times per result, and the store counts anew each time.
+        return self._size
+
+
 def _union(data: Graph | Dataset) -> Graph:
-    """Return ontology and model as one flat graph on an Oxigraph store of its own."""
     store = ox.Store()
-    union = Graph(store=OxigraphStore(store=store), identifier=DATASET_DEFAULT_GRAPH_ID)
-    union += ontology()
+    filling = Graph(OxigraphStore(store=store), DATASET_DEFAULT_GRAPH_ID)
+    filling += ontology()
     if isinstance(data, Dataset) and isinstance(data.store, OxigraphStore):
         quads: Iterable[ox.Quad] = data.store._inner
         store.bulk_extend(ox.Quad(q.subject, q.predicate, q.object) for q in quads)
     elif isinstance(data, Dataset):
-        union.addN((s, p, o, union) for s, p, o, _ in data.quads((None, None, None, None)))
+        filling.addN((s, p, o, filling) for s, p, o, _ in data.quads((None, None, None, None)))
     else:
-        union.addN((s, p, o, union) for s, p, o in data)
-    return union
+        filling.addN((s, p, o, filling) for s, p, o in data)
+    return _Flat(store)
 
 
 @dataclass

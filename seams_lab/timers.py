@@ -19,7 +19,8 @@ from seams_lab.payload import Payload, TimerElement
 from seams_lab.series import Series, series
 from seams_lab.vocabulary import PROC, SEAM
 
-INDEX_TYPES = {str(PROC.TimerStartEvent): "TimerStartEvent", str(PROC.TimerCatchEvent): "TimerCatchEvent"}  # fmt: skip
+#: The classes of timers in the index, and their local names.
+INDEX_TYPES = {str(PROC[name]): name for name in ("TimerStartEvent", "TimerCatchEvent")}
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,7 @@ def _timer(
     return _judged_at(replace(timer, expression=expression), at)
 
 
-def _containers(
-    graph: ModelGraph, process: str | None, element: TimerElement
-) -> tuple[str, ...]:
+def _containers(graph: ModelGraph, process: str | None, element: TimerElement) -> tuple[str, ...]:
     if process is None:
         return ()
     relation = SEAM.schedules if element.tag == "startEvent" else SEAM.executes
@@ -149,5 +148,3 @@ def first_due(timer: Timer, armed_at: int, how_many: int = 3) -> list[int]:
     one = timer_series([timer], armed_at)
     last = min(int(one.last[0]), int(one.first[0]) + how_many - 1)
     return [int(one.due(k)[0]) for k in range(int(one.first[0]), last + 1)]
-
-

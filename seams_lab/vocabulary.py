@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 
+import pyoxigraph as ox
 from rdflib import Graph, Namespace, URIRef
 
 from seams_lab.errors import UnusableInput
@@ -90,13 +91,12 @@ def query(name: str, **bindings: URIRef | Iterable[URIRef]) -> str:
     name : str
         One of :func:`query_names`.
     **bindings : URIRef or iterable of URIRef
-        Value or values per variable, such as ``node=URIRef("https://example.org/db01")``. An
-        empty iterable gives a query with no answers.
+        Value or values per variable, such as ``node=URIRef("https://example.org/db01")``.
 
     Raises
     ------
     UnusableInput
-        For a name or variable that is not there, and for a value that is not an absolute IRI.
+        For a name or variable that is not there, no value, or a value that is no absolute IRI.
 
     Examples
     --------
@@ -119,17 +119,23 @@ def query(name: str, **bindings: URIRef | Iterable[URIRef]) -> str:
                 f"one of {', '.join(open_ones)}" if open_ones else "no more variables",
                 "bind a variable that the query leaves open",
             )
-        terms = [values] if isinstance(values, str) else list(values)
-        text = text.replace(slot, f"VALUES ?{variable} {{ {' '.join(map(_iri, terms))} }}")
+        terms = " ".join(map(_iri, [values] if isinstance(values, str) else values))
+        if not terms:  # rdflib cannot run an empty VALUES
+            raise UnusableInput(
+                f"query {name}", f"nothing to bind {variable!r} to", "at least one IRI",
+                "leave the variable out to ask for all",
+            )  # fmt: skip
+        text = text.replace(slot, f"VALUES ?{variable} {{ {terms} }}")
     return text
 
 
 def _iri(term: object) -> str:
     """Write one IRI for SPARQL; refuse all else, so that no other text gets into a query."""
-    if not isinstance(term, URIRef) or not re.fullmatch(
-        r"""[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>"{}|^`\\]*""", term
-    ):
-        raise UnusableInput(
-            "query", f"{term!r}", "an absolute IRI as rdflib.URIRef", "pass URIRef('https://…')"
-        )
-    return str(term.n3())
+    try:
+        if isinstance(term, URIRef):
+            return str(ox.NamedNode(term))  # checks it: absolute, and no character that ends it
+    except ValueError:
+        pass
+    raise UnusableInput(
+        "query", f"{term!r}", "an absolute IRI as rdflib.URIRef", "pass URIRef('https://…')"
+    )

@@ -12,7 +12,10 @@ from playwright.sync_api import Browser, Locator, expect
 from tools import lab_browser
 
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
-WITH_DROPDOWN = [path.name for path in NOTEBOOKS if "Dropdown(" in path.read_text("utf-8")]
+# Whatever a notebook shows as a widget is a dropdown over a picture.
+WITH_DROPDOWN = [
+    path.name for path in NOTEBOOKS if "jupyter.widget-view" in path.read_text("utf-8")
+]
 PICTURE = "img, svg[role='img']"
 # Of each picture its text alternative, and what a person sees.
 SEEN = f"""output => [...output.querySelectorAll("{PICTURE}")].map(

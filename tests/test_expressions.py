@@ -333,6 +333,24 @@ def test_a_duration_that_leads_beyond_the_calendar_is_refused_where_it_is_armed(
     assert_well_refused(late, "timeDuration")
 
 
+@pytest.mark.parametrize(
+    ("position", "armed_at", "expected"),
+    [
+        (START, "2026-11-10T08:00:01Z", ["09", "10", "11"]),  # armed by nothing but its text
+        (NON_INTERRUPTING, "2026-11-01T00:00:00Z", ["09", "10", "11"]),
+        (NON_INTERRUPTING, "2026-11-10T08:00:00Z", ["10", "11"]),
+        (NON_INTERRUPTING, "2026-11-10T08:00:01Z", ["11"]),
+        (NON_INTERRUPTING, "2026-11-12T00:00:00Z", []),
+    ],
+)
+def test_a_boundary_cycle_fires_from_its_arming_and_counts_from_its_start(
+    position: str, armed_at: str, expected: list[str], tmp_path: Path
+) -> None:
+    body = '"R3/2026-11-09T08:00:00Z/P1D"'
+    timer = read(documents.timer(position, "timeCycle", body), armed_at, tmp_path)
+    assert dues(timer, armed_at) == [f"2026-11-{day}T08:00:00Z" for day in expected]
+
+
 # ---------------------------------------------------------------- which rule speaks first
 
 TWO_RULES = [
@@ -652,15 +670,17 @@ def outcome(kind: str, body: str) -> ResolutionError | None:
     """The refusal of a text or None; every other exception fails the test."""
     try:
         expression = parse(kind, body)
-    except ResolutionError as refusal:
-        assert refusal.code in set(re.findall(r"[A-Z_]{4,}", str(profile.__doc__)))
-        assert refusal.fix
-        assert refusal.predicate == f"bpmn:{kind}"
-        assert str(refusal).isascii()
-        return refusal
-    assert expression.kind == kind
-    assert expression.in_words
-    return None
+    except ResolutionError as error:
+        refusal = error
+    else:
+        assert expression.kind == kind
+        assert expression.in_words
+        return None
+    assert refusal.code in set(re.findall(r"[A-Z_]{4,}", str(profile.__doc__)))
+    assert refusal.fix
+    assert refusal.predicate == f"bpmn:{kind}"
+    assert str(refusal).isascii()
+    return refusal
 
 
 def assert_fix_parses(kind: str, fix: str) -> None:

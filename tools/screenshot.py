@@ -35,7 +35,8 @@ def take(notebook: str, target: Path, executable: str) -> None:
             page.keyboard.press("Control+b")  # the file browser makes room
             select = page.locator(".widget-dropdown select")
             if select.count():
-                select.first.evaluate("select => select.scrollIntoView({block: 'start'})")
+                cell = page.locator(".jp-CodeCell").filter(has=select.first)
+                cell.evaluate("cell => cell.scrollIntoView({block: 'start'})")
             page.wait_for_timeout(500)
             target.parent.mkdir(exist_ok=True)
             page.screenshot(path=target)

@@ -54,7 +54,8 @@ def _processes(own: ModelGraph, payload: Payload, model: str) -> tuple[dict[str,
     The rule is that of `ModelGraph.process_of`: by local name, else the one left on either side.
     """
     inside = [p for p in own.inverse(IN_MODEL).get(model, ()) if p not in own.pairs(DETAILED_BY)]
-    there = own.process_set & {*own.inverse(DETAILED_BY).get(model, ()), *inside}
+    named = {*own.inverse(DETAILED_BY).get(model, ()), *inside} & own.process_set
+    there = {p for p in named if ":" in p}  # not the blank nodes: they have no name to match
     iris: dict[str, str] = {}
     for identifier in payload.processes:
         same = [p for p in there if own.name(p) == identifier]

@@ -61,9 +61,9 @@ class Load:
             f"{d} {n:,}" for d, n in zip(WEEKDAYS, self.counts.sum(axis=1), strict=True)
         )
         by_hour = ", ".join(f"{h:02}h {n:,}" for h, n in enumerate(self.counts.sum(axis=0)) if n)
-        share = self.counts.max() / self.total
+        share = f"{self.counts.max() / self.total:.0%}"
         return (
-            f"Firings by weekday and hour, UTC. Peak {self.caption()[:-1]} ({share:.0%}). "
+            f"Firings by weekday and hour, UTC. Peak {share}, {self.caption()} "
             f"{empty} of 168 hours of the week have none.\n"
             f"By weekday: {by_day}.\nBy hour: {by_hour}."
         )
@@ -88,8 +88,9 @@ def load_of(load: pd.DataFrame) -> Load:
     if not isinstance(load, pd.DataFrame):
         seen = f"a value of type {type(load).__name__}"
         raise UnusableInput("load", seen, "a DataFrame of counts", "pass the table of load")
+    hours: set[object] = set(range(24))
     strange = [repr(x) for x in load.index if x not in WEEKDAYS]
-    strange += [repr(x) for x in load.columns if x not in range(24)]
+    strange += [repr(x) for x in load.columns if x not in hours]
     if strange or not load.index.is_unique or not load.columns.is_unique:
         seen = listed_reprs(strange) if strange else "a weekday or an hour twice"
         raise UnusableInput(
@@ -160,12 +161,15 @@ def _draw_cells(axes: Axes, drawn: Load) -> None:
                 va="center",
                 fontsize=7.5,
                 color="white" if dark else "black",
+                in_layout=False,
             )
     peaks = drawn.peaks
     for day, hour in peaks if len(peaks) <= 24 else ():  # frames everywhere mark nothing
         box = (hour - 0.5, day - 0.5)
-        axes.add_patch(Rectangle(box, 1, 1, fill=False, edgecolor="white", lw=4, clip_on=False))
-        axes.add_patch(Rectangle(box, 1, 1, fill=False, edgecolor=RED, lw=2, clip_on=False))
+        for colour, width in (("white", 4), (RED, 2)):
+            frame = Rectangle(box, 1, 1, fill=False, edgecolor=colour, lw=width, clip_on=False)
+            frame.set_zorder(6 - width)  # the white of one frame lies below its neighbour's red
+            axes.add_patch(frame)
     axes.set_xlim(-0.5, 23.5)
     axes.set_ylim(6.5, -0.5)
     axes.set_xticks(range(24), [f"{hour:02}" for hour in range(24)], fontsize=8)

@@ -49,15 +49,24 @@ class Edge:
     stores: bool
     state: str
 
+    @property
+    def link(self) -> layout.Link:
+        """The two boxes."""
+        return self.source, self.target
+
 
 @dataclass(frozen=True)
 class Layers:
-    """What `paths` draws: boxes by column from top to bottom, edges, the state of each box."""
+    """What `paths` draws: boxes by column from top to bottom, edges, the state of each box.
+
+    *dead* are the nodes that are lost, *named* those of them that the caption names.
+    """
 
     columns: tuple[tuple[str, ...], ...]
     edges: tuple[Edge, ...]
     states: tuple[Mapping[str, str], ...]
     dead: tuple[str, ...]
+    named: tuple[str, ...]
     effects: Mapping[str, int]
     ways: Mapping[str, str]
     notes: tuple[str, ...]
@@ -65,9 +74,9 @@ class Layers:
     def caption(self) -> str:
         """Return what the loss stops, and what is left off."""
         timers = sum(self.effects.values())
-        lost = f"With {listed(self.dead)} lost" if self.dead else "With no node lost"
-        stops = "stops" if self.effects["stops"] == 1 else "stop"
-        text = f"{lost}, {self.effects['stops']:,} of {counted(timers, 'timer')} {stops}"
+        lost = f"With {listed(self.named)} lost, " if self.named else ""
+        stops = "stops" if 1 in (self.effects["stops"], timers) else "stop"
+        text = f"{lost}{self.effects['stops']:,} of {counted(timers, 'timer')} {stops}"
         for word in ("degraded", "unplaced"):
             if self.effects[word]:
                 text += f", {self.effects[word]:,} {word}"
@@ -88,78 +97,84 @@ class Layers:
 
 def layers_of(paths: pd.DataFrame, dead: Collection[object] = ()) -> Layers | None:
     """Return what `paths` draws, or None where there is no timer."""
-    columns = ("node", "role", "container", "process", "event", "effect")
-    table = need_columns(paths, columns, "paths")[list(columns)].astype(object)
-    table = table[table["event"].notna()].drop_duplicates()
+    columns = ["node", "role", "container", "process", "event", "effect"]
+    table = need_columns(paths, tuple(columns), "paths").astype(object)
+    table = table[table["event"].notna()].where(table.notna(), None)
+    if "lost" not in table.columns:
+        table["lost"] = False
+    table = table[[*columns, "lost"]].drop_duplicates()
     need_effects(set(table["effect"]), "paths")
     if table.empty:
         return None
-    dead_nodes = [name for name in dict.fromkeys(map(str, dead))]
-    names = _named(table, dead_nodes)
-    effect = _worst(names, "timer")
+    names, named_dead = _named(table, list(dict.fromkeys(map(str, dead))))
+    taken = names.loc[names["lost"].astype(bool) & names["node"].notna(), "node"]
+    dead_names = tuple(dict.fromkeys([*named_dead, *taken]))
+    effect = _worst(names)
     counts = {word: sum(e == word for e in effect.values()) for word in WORST_FIRST}
-    shown, notes = _chosen(names, effect)
-    lost = dict(zip(*_both([*table["node"].dropna().astype(str), *dead_nodes]), strict=True))
-    dead_names = tuple(lost[name] for name in dead_nodes)
-
+    shown, notes = _chosen(names, effect, dead_names)
     states: list[dict[str, str]] = [
-        {n: "stops" if n in dead_names else "untouched" for n in shown["node"].dropna()},
+        dict.fromkeys(shown["node"].dropna(), "untouched") | dict.fromkeys(dead_names, "stops"),
         *(_together(shown, heading) for heading in HEADINGS[1:3]),
         {timer: effect[timer] for timer in shown["timer"]},
     ]
-    states[0].update(dict.fromkeys(dead_names, "stops"))
     edges = _edges(shown, set(dead_names))
-    links = [
-        sorted({(e.source, e.target): 0 for e in edges if e.column == i}, key=str) for i in range(3)
-    ]
+    links = [list(dict.fromkeys(e.link for e in edges if e.column == i)) for i in range(3)]
     ordered = layout.order([list(state) for state in states], links)
     return Layers(
-        tuple(map(tuple, ordered)), edges, tuple(states), dead_names, counts, _ways(shown), notes
+        tuple(map(tuple, ordered)),
+        edges,
+        tuple(states),
+        dead_names,
+        tuple(named_dead) or dead_names,
+        counts,
+        _ways(names),
+        notes,
     )
 
 
 def _ways(names: pd.DataFrame) -> dict[str, str]:
-    """Return per timer what it hangs on: ``a + b (store) > container > process``."""
+    """Return per timer what it hangs on: ``a, b and c (store) > container > process``."""
     found: dict[str, tuple[dict[str, None], ...]] = {}
     for row in names.to_dict("records"):
         parts = found.setdefault(row["timer"], ({}, {}, {}))
         for part, heading in zip(parts, HEADINGS[:3], strict=True):
-            if pd.isna(row[heading]):
-                continue
-            store = " (store)" if row["stores"] and heading == "node" else ""
-            part[row[heading] + store] = None
+            if row[heading] is not None:
+                store = " (store)" if row["stores"] and heading == "node" else ""
+                part[row[heading] + store] = None
     return {
         timer: " > ".join(
-            " + ".join(part) or f"no {heading}"
+            listed(list(part), 4) if part else f"no {heading}"
             for part, heading in zip(parts, HEADINGS[:3], strict=True)
         )
         for timer, parts in found.items()
     }
 
 
-def _both(names: list[str]) -> tuple[list[str], list[str]]:
-    """Return the distinct *names* and how each is written."""
-    distinct = list(dict.fromkeys(names))
-    return distinct, short_names(distinct)
-
-
-def _named(table: pd.DataFrame, dead: list[str]) -> pd.DataFrame:
-    """Return the table with names as they are written, and ``timer`` beside the process."""
-    names = pd.DataFrame({"effect": table["effect"], "stores": table["role"] == "stores"})
+def _named(table: pd.DataFrame, dead: list[str]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the table, and *dead*, with names as they are written; ``timer`` is the event."""
+    names = table[["effect", "lost"]].assign(stores=table["role"] == "stores")
     for heading in HEADINGS[:3]:
+        given = [None if name is None else str(name) for name in table[heading]]
         extra = dead if heading == "node" else []
-        written = dict(zip(*_both([*table[heading].dropna().astype(str), *extra]), strict=True))
-        names[heading] = table[heading].map(lambda n, w=written: w[str(n)], na_action="ignore")
-    keys = list(dict.fromkeys(zip(table["process"], table["event"], strict=True)))
-    timers = dict(zip(keys, timer_names([k[1] for k in keys], [k[0] for k in keys]), strict=True))
-    names["timer"] = [timers[k] for k in zip(table["process"], table["event"], strict=True)]
-    return names
+        distinct = list(dict.fromkeys([*(n for n in given if n is not None), *extra]))
+        written = dict(zip(distinct, short_names(distinct), strict=True))
+        if heading == "node":
+            dead = [written[name] for name in dead]
+        labels = [None if name is None else written[name] for name in given]
+        names[heading] = pd.Series(labels, names.index, object)
+    keys = list(zip(table["process"].map(str), table["event"].map(str), strict=True))
+    timers = list(dict.fromkeys(keys))
+    written_timer = dict(
+        zip(timers, timer_names([e for _, e in timers], [p for p, _ in timers]), strict=True)
+    )
+    names["timer"] = [written_timer[key] for key in keys]
+    return names, dead
 
 
-def _worst(names: pd.DataFrame, heading: str) -> dict[str, str]:
-    """Return the worst effect of each name under *heading*."""
+def _worst(names: pd.DataFrame) -> dict[str, str]:
+    """Return the worst effect of each timer."""
     worst: dict[str, str] = {}
-    for name, word in zip(names[heading], names["effect"], strict=True):
+    for name, word in zip(names["timer"], names["effect"], strict=True):
         worst[name] = min(worst.get(name, word), word, key=WORST_FIRST.index)
     return worst
 
@@ -179,16 +194,29 @@ def _shared(words: set[str]) -> str:
     return "degraded" if words & {"stops", "degraded"} else "untouched"
 
 
-def _chosen(names: pd.DataFrame, effect: Mapping[str, str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """Return the rows of at most 60 timers, the affected ones, and a note on the others."""
-    if len(effect) <= MOST_ROWS:
-        return names, ()
-    affected = [t for t, word in effect.items() if word != "untouched"] or list(effect)
-    affected.sort(key=lambda timer: WORST_FIRST.index(effect[timer]))
-    kept = set(affected[:MOST_ROWS])
-    off = {word: sum(effect[t] == word for t in effect if t not in kept) for word in WORST_FIRST}
-    left = ", ".join(f"{n:,} {word}" for word, n in off.items() if n)
-    return names[names["timer"].isin(kept)], (f"left off: {left}",)
+def _chosen(
+    names: pd.DataFrame, effect: Mapping[str, str], dead: tuple[str, ...]
+) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the rows that are drawn, and notes on what is left off.
+
+    Of more than 60 timers the affected stay, of more than 60 nodes or containers the first.
+    """
+    shown, notes = names, []
+    if len(effect) > MOST_ROWS:
+        affected = [t for t, word in effect.items() if word != "untouched"] or list(effect)
+        affected.sort(key=lambda timer: WORST_FIRST.index(effect[timer]))
+        kept = set(affected[:MOST_ROWS])
+        rest = [sum(effect[t] == word for t in effect if t not in kept) for word in WORST_FIRST]
+        left = [f"{n:,} {word}" for n, word in zip(rest, WORST_FIRST, strict=True) if n]
+        notes.append(f"{listed(left)} timers left off")
+        shown = names[names["timer"].isin(kept)]
+    for heading in HEADINGS[:2]:
+        every = list(dict.fromkeys([*(dead if heading == "node" else ()), *shown[heading]]))
+        every = [name for name in every if name is not None]
+        if len(every) > MOST_ROWS:
+            notes.append(f"{counted(len(every) - MOST_ROWS, heading)} left off")
+            shown = shown[shown[heading].isin(every[:MOST_ROWS]) | shown[heading].isna()]
+    return shown, tuple(notes)
 
 
 def _edges(names: pd.DataFrame, dead: set[str]) -> tuple[Edge, ...]:
@@ -196,7 +224,7 @@ def _edges(names: pd.DataFrame, dead: set[str]) -> tuple[Edge, ...]:
     for row in names.to_dict("records"):
         for i in range(3):
             source, target = row[HEADINGS[i]], row[HEADINGS[i + 1]]
-            if pd.notna(source) and pd.notna(target):
+            if source is not None and target is not None:
                 key = (i, source, target, bool(row["stores"]) and i == 0)
                 edges.setdefault(key, set()).add(row["effect"])
     return tuple(
@@ -215,9 +243,10 @@ def paths(
     paths : DataFrame
         A row per way from a node to a timer: ``node``, ``role`` (``runs``, or ``stores``
         where the node holds the container's store), ``container``, ``process``, ``event``,
-        ``effect`` of the loss. A missing node or container is drawn as none.
+        ``effect`` of the loss, and, if there, ``lost``: whether the node is lost (also with
+        one that contains it). A missing node or container is drawn as none.
     dead : collection of str
-        The nodes that are lost, as they are named in *paths*.
+        The nodes whose loss is asked about; drawn as lost even where *paths* lacks them.
     title : str, optional
         Written above.
 
@@ -252,10 +281,7 @@ def paths(
 
 
 def _draw(axes: Axes, drawn: Layers, gap: float) -> None:
-    links = [
-        list(dict.fromkeys((e.source, e.target) for e in drawn.edges if e.column == i))
-        for i in range(3)
-    ]
+    links = [list(dict.fromkeys(e.link for e in drawn.edges if e.column == i)) for i in range(3)]
     heights = layout.place(drawn.columns, links, gap)
     worst_last = sorted(drawn.edges, key=lambda e: -WORST_FIRST.index(e.state))
     for edge in worst_last:

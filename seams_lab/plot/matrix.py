@@ -10,7 +10,10 @@ import numpy.typing as npt
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
+from matplotlib.font_manager import FontProperties
 from matplotlib.patches import Patch
+from matplotlib.path import Path
+from matplotlib.textpath import TextPath
 
 from seams_lab.errors import UnusableInput
 from seams_lab.picture import Picture
@@ -212,20 +215,24 @@ def _draw_cells(axes: Axes, cells: Words) -> None:
         axes.add_collection(
             PolyCollection(squares, facecolors=effect.colour, hatch=effect.hatch, linewidths=0)
         )
-        if word == "untouched":  # most cells: one call for all of them
-            axes.scatter(places[:, 1], places[:, 0], s=4, color=effect.ink)
-            continue
-        for i, j in places:
-            axes.text(
-                j,
-                i,
-                effect.letter,
-                ha="center",
-                va="center",
-                color=effect.ink,
-                fontsize=8.5,
-                fontweight="bold",
-            )
+        # the letter as a marker: thousands of texts would take seconds
+        axes.scatter(
+            places[:, 1],
+            places[:, 0],
+            marker=_letter(effect.letter),
+            color=effect.ink,
+            s=3 if word == "untouched" else 30,
+            linewidths=0,
+        )
+
+
+def _letter(letter: str) -> Path:
+    """Return *letter* in bold as a path around the origin."""
+    path = TextPath((0, 0), letter, size=10, prop=FontProperties(weight="bold"))
+    box, codes = path.get_extents(), np.asarray(path.codes)
+    points = np.asarray(path.vertices) - (np.asarray(box.min) + np.asarray(box.max)) / 2
+    points[codes == Path.CLOSEPOLY] = 0  # no points, but a marker is scaled by them
+    return Path(points, codes)
 
 
 def _dress(axes: Axes, drawn: Matrix) -> None:

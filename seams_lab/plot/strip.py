@@ -14,6 +14,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from seams_lab.instants import Instant, to_micros
 from seams_lab.picture import Picture
 from seams_lab.plot.names import counted, fitted, listed, timer_names
 from seams_lab.plot.style import (
@@ -28,13 +29,13 @@ from seams_lab.plot.style import (
     put_title,
 )
 from seams_lab.plot.times import (
+    HOUR,
     Instants,
     days,
     per,
     stamp,
     step_for,
     time_axis,
-    to_instant,
     to_instants,
 )
 
@@ -59,7 +60,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Strip:
-    """What `due_strip` draws; *edges* are those of the bins, µs, and *total* counts all rows."""
+    """What `due_strip` draws; *edges* are those of the bins, µs.
+
+    *timers* and *total* (firings) count also what is not drawn; *cut* counts the firings that
+    the table itself says it lacks.
+    """
 
     rows: tuple[Row, ...]
     start: int
@@ -67,8 +72,12 @@ class Strip:
     edges: Instants
     timers: int
     total: int
-    left_off: int
-    left_off_firings: int
+    cut: int
+
+    @property
+    def left_off(self) -> int:
+        """How many timers are not drawn."""
+        return self.timers - len(self.rows)
 
     @property
     def step(self) -> int:
@@ -96,6 +105,8 @@ class Strip:
             text += f"; a band shows firings {per(self.step)}, at most {self.densest:,}"
         if self.left_off:
             text += f"; {counted(self.left_off, 'less busy timer')} left off"
+        if self.cut:
+            text += f"; {counted(self.cut, 'later firing')} cut from the table by its cap"
         return text + "."
 
     def alt(self, most: int = 12) -> str:
@@ -115,13 +126,15 @@ class Strip:
         return "\n".join(lines)
 
 
-def strip_of(due: pd.DataFrame, start: object = None, end: object = None) -> Strip | None:
+def strip_of(
+    due: pd.DataFrame, start: Instant | None = None, end: Instant | None = None
+) -> Strip | None:
     """Return what `due_strip` draws, or None where nothing fires in the window."""
     due = need_columns(due, ("event", "process", "due"), "due")
     instants = to_instants(due["due"], "due")
     inside = ~due["due"].isna().to_numpy()
-    low = None if start is None else to_instant(start, "start")
-    high = None if end is None else to_instant(end, "end")
+    low = None if start is None else to_micros(start, "start")
+    high = None if end is None else to_micros(end, "end")
     if low is not None:
         inside &= instants >= low
     if high is not None:
@@ -130,7 +143,9 @@ def strip_of(due: pd.DataFrame, start: object = None, end: object = None) -> Str
     if not len(due):
         return None
     low = int(instants.min()) if low is None else low
-    high = max(int(instants.max()), low + 1) if high is None else high
+    high = int(instants.max()) if high is None else high
+    if high == low:  # one instant: an hour around it makes an axis
+        low, high = low - HOUR // 2, low + HOUR // 2
 
     codes, names = _timers(due)
     counts = np.bincount(codes, minlength=len(names))
@@ -138,7 +153,7 @@ def strip_of(due: pd.DataFrame, start: object = None, end: object = None) -> Str
 
     step = step_for(high - low, MOST_BINS - 1)  # aligning may take one bin more
     first = low // step * step
-    edges = np.arange(first, high + step, step, dtype=np.int64)
+    edges = first + step * np.arange((high - first) // step + 2, dtype=np.int64)
     rows = []
     for code in kept:
         ticks = np.sort(instants[codes == code])
@@ -146,23 +161,19 @@ def strip_of(due: pd.DataFrame, start: object = None, end: object = None) -> Str
         bins = np.bincount((ticks - first) // step, minlength=len(edges) - 1) if dense else None
         rows.append(Row(names[code], ticks, bins))
     rows.sort(key=lambda row: (row.ticks[0], row.name))
-    shown = sum(row.count for row in rows)
-    return Strip(
-        tuple(rows),
-        low,
-        high,
-        edges,
-        len(names),
-        len(due),
-        len(names) - len(rows),
-        len(due) - shown,
-    )
+    return Strip(tuple(rows), low, high, edges, len(names), len(due), _cut(due))
+
+
+def _cut(due: pd.DataFrame) -> int:
+    """Return how many firings of these timers the cap of due_times has left off."""
+    left_off = due.attrs.get("left_off", {})
+    return sum(left_off.get(event, 0) for event in due["event"].unique()) if left_off else 0
 
 
 def _timers(due: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str]]:
     """Return per firing the number of its timer, and the names of the timers."""
-    processes, process_names = pd.factorize(due["process"])
-    events, event_names = pd.factorize(due["event"])
+    processes, process_names = pd.factorize(due["process"], use_na_sentinel=False)
+    events, event_names = pd.factorize(due["event"], use_na_sentinel=False)
     codes, pairs = pd.factorize(processes.astype(np.int64) * len(event_names) + events)
     of_process, of_event = np.divmod(pairs, len(event_names))
     names = timer_names(list(event_names[of_event]), list(process_names[of_process]))
@@ -170,7 +181,11 @@ def _timers(due: pd.DataFrame) -> tuple[npt.NDArray[np.int64], list[str]]:
 
 
 def due_strip(
-    due: pd.DataFrame, *, start: object = None, end: object = None, title: str | None = None
+    due: pd.DataFrame,
+    *,
+    start: Instant | None = None,
+    end: Instant | None = None,
+    title: str | None = None,
 ) -> Picture:
     """Draw when each timer fires, the earliest at the top, its count at the right.
 
@@ -178,8 +193,9 @@ def due_strip(
     ----------
     due : DataFrame
         One row per firing, with at least ``event``, ``process`` and ``due`` (UTC).
-    start, end : datetime, Timestamp or ISO 8601 text, optional
-        The window ``start <= due < end`` in UTC; by default from the first firing to the last.
+    start, end : str, datetime or int, optional
+        The window ``start <= due < end`` (see `instants.to_micros`); by default from the first
+        firing to the last.
     title : str, optional
         Written above.
 
@@ -197,8 +213,8 @@ def due_strip(
     strip = strip_of(due, start, end)
     if strip is None:
         limits = [
-            f"{word} {stamp(to_instant(limit, word))}"
-            for word, limit in (("from", start), ("to", end))
+            f"{word} {stamp(to_micros(limit, word))}"
+            for word, limit in (("from", start), ("until", end))
             if limit is not None
         ]
         return nothing(" ".join(["No timer fires", *limits]) + ".", title)
@@ -224,7 +240,7 @@ def _draw_ticks(axes: Axes, strip: Strip) -> None:
         if row.bins is None
         for x in days(row.ticks).tolist()
     ]
-    axes.add_collection(LineCollection(lines, colors=BLUE, linewidths=1.4))
+    axes.add_collection(LineCollection(lines, colors=BLUE, linewidths=1.4, clip_on=False))
 
 
 def _draw_bands(figure: Figure, axes: Axes, bar_axes: Axes, strip: Strip) -> None:

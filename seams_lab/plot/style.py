@@ -83,7 +83,7 @@ def put_title(figure: Figure, title: str | None) -> None:
 
 
 def painted(figure: Figure, *, caption: str, alt: str, dpi: int = 110) -> Picture:
-    """Render *figure* to a PNG with a palette of 128 colours: a third of the bytes.
+    """Render *figure* to a PNG with a palette of 256 colours: a third of the bytes.
 
     Notebooks are committed with their pictures, so bytes matter. The palette moves no
     colour far enough to see, and depends on the pixels only.
@@ -93,7 +93,7 @@ def painted(figure: Figure, *, caption: str, alt: str, dpi: int = 110) -> Pictur
     agg.draw()
     pixels = Image.frombuffer("RGBA", agg.get_width_height(), bytes(agg.buffer_rgba()))
     small = pixels.convert("RGB").quantize(
-        128, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
+        256, method=Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE
     )
     buffer = io.BytesIO()
     small.save(buffer, "png")

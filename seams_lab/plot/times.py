@@ -11,16 +11,15 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
 from seams_lab.errors import UnusableInput
+from seams_lab.expressions import FIRST_INSTANT, LAST_INSTANT
 
 SECOND = 1_000_000
 MINUTE, HOUR, DAY = 60 * SECOND, 3600 * SECOND, 86400 * SECOND
-FIRST_INSTANT = -62_135_596_800 * SECOND  # 0001-01-01, where the date axis begins
-LAST_INSTANT = 253_402_300_799 * SECOND  # 9999-12-31T23:59:59
 
 Instants = npt.NDArray[np.int64]
 
 # bin widths a person counts in; each divides the next unit where it can
-_STEPS = (
+_STEPS: tuple[int, ...] = (
     *(10**n for n in range(6)),
     *(n * SECOND for n in (1, 2, 5, 10, 15, 30)),
     *(n * MINUTE for n in (1, 2, 5, 10, 15, 30)),
@@ -44,21 +43,7 @@ def to_instants(values: object, where: str) -> Instants:
         raise UnusableInput(
             where, str(error), "datetimes in UTC", "pass datetime64[us, UTC] values"
         ) from None
-    return index.as_unit("us").asi8
-
-
-def to_instant(value: object, where: str) -> int:
-    """Return one instant (datetime, Timestamp or ISO 8601 text) as microseconds.
-
-    Raises
-    ------
-    UnusableInput
-        If *value* is no instant.
-    """
-    result = int(to_instants([value], where)[0])
-    if result == np.iinfo(np.int64).min:  # stands for "no time"
-        raise UnusableInput(where, repr(value), "an instant", "pass a datetime in UTC")
-    return result
+    return np.asarray(index.as_unit("us").asi8, dtype=np.int64)
 
 
 def stamp(instant: int, *, zone: bool = True) -> str:
