@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,16 +18,14 @@ from seams_lab.series import Series, series
 
 def our_series(timers: Timers, count: int) -> Series:
     """The series of seams-lab for the timers of a race, each with *count* firings."""
-    texts = [
-        f'"R{count}/{start:%Y-%m-%dT%H:%M:%SZ}/{timers.period}"' for start in timers.datetimes
-    ]
+    texts = [f'"R{count}/{start:%Y-%m-%dT%H:%M:%SZ}/{timers.period}"' for start in timers.datetimes]
     return series([parse("timeCycle", text) for text in texts], 0)
 
 
 def due_times(report: Report, timers: int, firings: int) -> None:
     """Make every due time: a fixed period, then a calendar one."""
     for period in ("PT1H", "P1M"):
-        part = f"Due times, {timers:,} timers × {firings:,} firings, {period}, a due time"
+        part = f"Due times, {timers:,} timers x {firings:,} firings, {period}, a due time"
         made = Timers(timers, period)
         table = our_series(made, firings)
         first, counts = table.window(made.low, LAST_INSTANT)
@@ -35,32 +34,34 @@ def due_times(report: Report, timers: int, firings: int) -> None:
         in_place = peers.NumpyInPlace(made, firings)
         peer_runs = peers.PEERS[period]
         n = timers * firings
-
-        def frame(table: Series = table, names: list[str] = names, low: int = made.low) -> Any:
-            return frame_of(table, names, names, low, LAST_INSTANT, cap=1 << 40)
-
+        expand = partial(table.expand, first, counts)
+        frame = partial(frame_of, table, names, names, made.low, LAST_INSTANT, 1 << 40)
+        framed = same(micros(frame()["due"]).reshape(timers, firings), ours)
+        bare, numpy_too = (
+            "numpy, one column, memory used again",
+            "numpy, two columns, new memory",
+        )
         contenders = {
-            "numpy, one column, memory used again": Contender(in_place, n, same(in_place(), ours)),
-            "numpy, one column, new memory": Contender(in_place.anew, n, same(in_place.anew(), ours)),
-            "seams-lab, arrays": Contender(
-                lambda table=table, f=first, c=counts: table.expand(f, c), n,
-                "series, k and due"),
-            "seams-lab, DataFrame": Contender(
-                frame, n, same(micros(frame()["due"]).reshape(timers, firings), ours)
-                + "; event, process, k and due"),
-        }  # fmt: skip
+            bare: Contender(in_place, n, same(in_place(), ours)),
+            "numpy, one column, new memory": Contender(
+                in_place.anew, n, same(in_place.anew(), ours)
+            ),
+            numpy_too: Contender(in_place.with_k, n, "k and due"),
+            "seams-lab, arrays": Contender(expand, n, "k and due"),
+            "seams-lab, DataFrame": Contender(frame, n, f"{framed}; event, process, k and due"),
+        }
         for name, (run, most) in peer_runs.items():
             few = made.head(min(timers, most))
             job = run(few, firings)
             theirs = np.array([micros(row) for row in job()])
-            contenders[name] = Contender(
-                job, len(few) * firings, same(theirs, ours[: len(few)])
-            )
+            contenders[name] = Contender(job, len(few) * firings, same(theirs, ours[: len(few)]))
         report.rows += race(part, contenders)
-        bare = "numpy, one column, memory used again"
         for who in ("seams-lab, arrays", "seams-lab, DataFrame"):
             mine = report.each(part, who)
-            report.aim(f"{period}: {who} against bare numpy", mine / report.each(part, bare), most=3)
+            for numpy in (bare, numpy_too):
+                report.aim(
+                    f"{period}: {who} against {numpy}", mine / report.each(part, numpy), most=3
+                )
             spiff = report.each(part, "SpiffWorkflow, own stepping")
             least = 300 if period == "PT1H" else 100
             report.aim(f"{period}: {who} against SpiffWorkflow", spiff / mine, least=least)
@@ -71,8 +72,9 @@ def micros(found: Any) -> np.ndarray:
     if isinstance(found, pd.Series | pd.DatetimeIndex):
         found = pd.DatetimeIndex(found).tz_localize(None).to_numpy()
     if isinstance(found, np.ndarray) and found.dtype.kind == "M":
-        return found.astype("datetime64[us]").astype(np.int64)
-    return np.array([peers.to_micros(one) for one in found], np.int64)
+        whole: np.ndarray = found.astype("datetime64[us]").astype(np.int64)
+        return whole
+    return np.fromiter((peers.to_micros(one) for one in found), np.int64)
 
 
 def same(theirs: np.ndarray, ours: np.ndarray) -> str:
@@ -114,13 +116,15 @@ def missed(report: Report, timers: int, gap: int) -> None:
     single = table[:1]
     now = int(single.start[0]) + gap * HOUR - HOUR // 2  # `gap` firings are due
     wanted = (int(single.latest(now)[0]), int(single.skipped(before, now)[0]))
-    runs = {"seams-lab": Contender(lambda: answers(single, before, now), 1, "next, latest, skipped")}
+    ask = partial(answers, single, before, now)
+    runs = {"seams-lab": Contender(ask, 1, "next, latest, skipped")}
     for name, make in peers.LATEST.items():
         run = make(one, now)
         latest, skipped = run()
         runs[name] = Contender(run, 1, same(
             np.array([[peers.to_micros(latest), skipped]]), np.array([wanted])))  # fmt: skip
-    report.rows += race(f"One timer with {gap:,} missed firings: the newest, how many skipped", runs)
+    part = f"One timer with {gap:,} missed firings: the newest, how many skipped"
+    report.rows += race(part, runs)
 
 
 def answers(table: Series, before: int, now: int) -> tuple[np.ndarray, ...]:
@@ -149,7 +153,8 @@ def counted(report: Report, timers: int, firings: int) -> None:
         return np.bincount((due - low) // width, minlength=bins)
 
     def closed_form() -> np.ndarray:
-        return table.count_per_bin(edges).sum(axis=1)
+        counts: np.ndarray = table.count_per_bin(edges).sum(axis=1)
+        return counts
 
     assert_same(made_and_sorted(), closed_form())
     n = timers * firings

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyoxigraph as ox
 import pyshacl
 from rdflib import Dataset, Graph, URIRef
@@ -18,7 +17,7 @@ import seams_lab as sl
 from benchmarks.due_times import our_series
 from benchmarks.peers import Timers
 from benchmarks.synthetic_model import CHECK_AT, write_model
-from benchmarks.timing import Contender, Report, Row, race
+from benchmarks.timing import RUNS_A_TURN, Contender, Report, Row, clocked, race, told
 from seams_lab.check import check
 from seams_lab.drift import drift
 from seams_lab.due import frame_of
@@ -30,6 +29,7 @@ from seams_lab.vocabulary import ontology, query, shapes_graph
 
 AT = to_micros(CHECK_AT)
 TRIG = "large.trig"
+MATRIX_ROUNDS = 3
 
 
 @contextmanager
@@ -85,9 +85,7 @@ def _stages(folder: Path) -> dict[str, float]:
     took: dict[str, float] = {}
 
     def timed(name: str, run: Callable[[], Any]) -> Any:
-        begin = time.perf_counter()
-        result = run()
-        took[name] = time.perf_counter() - begin
+        took[name], result = clocked(run)
         return result
 
     model = sl.load(folder)
@@ -107,9 +105,9 @@ def pyshacl_alone(folder: Path) -> tuple[float, list[Violation]]:
     union += ontology()
     for s, p, o, _ in sl.load(folder).dataset.quads((None, None, None, None)):
         union.add((s, p, o))
-    begin = time.perf_counter()
-    _, found, _ = pyshacl.validate(union, shacl_graph=shapes_graph(), inference="none")
-    seconds = time.perf_counter() - begin
+    seconds, (_, found, _) = clocked(
+        lambda: pyshacl.validate(union, shacl_graph=shapes_graph(), inference="none")
+    )
     assert isinstance(found, Graph)
     return seconds, read_report(found, shapes_graph())
 
@@ -122,11 +120,11 @@ def shapes(report: Report, sizes: Iterable[int]) -> None:
     for processes in sizes:
         with model_of(processes, broken=10) as folder:
             model = sl.load(folder)
-            ours = violations(model.dataset)
+            run = partial(violations, model.dataset)
+            ours = run()
             seconds, theirs = pyshacl_alone(folder)
             part = f"SHACL of {len(model.store):,} triples with {len(ours)} violations, once"
-            report.rows += race(part, {"seams-lab": Contender(lambda: violations(model.dataset))},
-                                rounds=3)  # fmt: skip
+            report.rows += race(part, {"seams-lab": Contender(run)}, rounds=3)
             note = "equal results" if theirs == ours else "OTHER RESULTS"
             report.rows.append(Row(part, "pyshacl alone", seconds, 1, 1, note))
             ratio = seconds / report.each(part, "seams-lab")
@@ -159,7 +157,7 @@ def impact(report: Report, folder: Path) -> None:
             "SPARQL on Oxigraph": Contender(lambda: ask(model.dataset, nodes), len(nodes)),
             "SPARQL on rdflib": Contender(lambda: ask(plain, few), len(few)),
         },
-        rounds=5,
+        rounds=MATRIX_ROUNDS,
         budget=20,
     )
     whole = report.each(part, "seams-lab, model just loaded") * len(nodes)
@@ -168,12 +166,12 @@ def impact(report: Report, folder: Path) -> None:
 
 def _fresh(folder: Path, nodes: int) -> Contender:
     """A loaded model keeps its fact tables; here each run has a model of its own."""
-    waiting = [sl.load(folder) for _ in range(5)]
+    waiting = [sl.load(folder) for _ in range(MATRIX_ROUNDS * RUNS_A_TURN)]
     return Contender(lambda: sl.impact_matrix(waiting.pop()), nodes)
 
 
 def growth(report: Report, processes: int) -> None:
-    """How the cost grows: each operation at n, 2n and 4n; a ratio of 4 means in proportion."""
+    """How the cost grows: each operation at n, 2n and 4n; 4x means in proportion to the model."""
     took: dict[str, list[float]] = {}
     sizes = [processes, 2 * processes, 4 * processes]
     for size in sizes:
@@ -184,25 +182,21 @@ def growth(report: Report, processes: int) -> None:
                     best[name] = min(best.get(name, seconds), seconds)
         for name, seconds in best.items():
             took.setdefault(name, []).append(seconds)
-    for name, seconds_of in took.items():
-        part = f"Growth of {name}"
-        report.rows += [
-            Row(part, f"{size:,} processes", seconds, 1, 3)
-            for size, seconds in zip(sizes, seconds_of, strict=True)
-        ]
+    small, middle, large = sizes
+    part = f"Growth: the time at {large:,} processes; beside it that at {small:,}, {middle:,}"
+    for name, (one, two, four) in took.items():
+        note = f"{told(one)}, {two / one:.1f}x, {four / one:.1f}x"
+        report.rows.append(Row(part, name, four, 1, 3, note))
 
 
 def _grown(folder: Path, size: int) -> dict[str, float]:
     took = {k: v for k, v in _stages(folder).items() if not k.startswith("check again")}
     model = sl.load(folder)
-    begin = time.perf_counter()
-    sl.impact_matrix(model)
-    took["the impact matrix (timers × nodes)"] = time.perf_counter() - begin
+    took["impact matrix (timers x nodes)"], _ = clocked(lambda: sl.impact_matrix(model))
     made = Timers(size, "P1M")
     table = our_series(made, 500)
     names = [f"event{i}" for i in range(size)]
-    begin = time.perf_counter()
-    frame = frame_of(table, names, names, made.low, LAST_INSTANT, 1 << 40)
-    took["due times, 500 a process"] = time.perf_counter() - begin
-    assert np.all(frame["k"].to_numpy()[:500] == np.arange(500))
+    took["due times, 500 a process"], _ = clocked(
+        lambda: frame_of(table, names, names, made.low, LAST_INSTANT, 1 << 40)
+    )
     return took

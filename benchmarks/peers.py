@@ -62,7 +62,7 @@ def to_micros(instant: Any) -> int:
         instant = instant.assume_utc()
     if isinstance(instant, whenever.Instant):
         return instant.timestamp_nanos() // 1000
-    return (instant - EPOCH) // dt.timedelta(microseconds=1)
+    return int((instant - EPOCH) // dt.timedelta(microseconds=1))
 
 
 class NumpyInPlace:
@@ -81,7 +81,8 @@ class NumpyInPlace:
         day_one = months.astype("M8[D]").astype(np.int64)
         length = np.diff(np.append(day_one, (months[-1:] + 1).astype("M8[D]").astype(np.int64)))
         days = np.array([d.day - 1 for d in timers.datetimes])
-        self.tables = ((day_one + np.minimum(np.arange(31)[:, None], length - 1)) * 24 * HOUR).ravel()
+        clamped = day_one + np.minimum(np.arange(31)[:, None], length - 1)
+        self.tables = (clamped * 24 * HOUR).ravel()
         self.row = (days * len(months))[:, None]
         self.rest = timers.micros[:, None] % (24 * HOUR)
 
@@ -99,6 +100,12 @@ class NumpyInPlace:
     def anew(self) -> np.ndarray:
         """The same into memory that the system must first give."""
         return self(np.empty_like(self.out))
+
+    def with_k(self) -> tuple[np.ndarray, np.ndarray]:
+        """The due times and the column of k, both in new memory: what `Series.expand` returns."""
+        k = np.empty_like(self.out)
+        k[...] = self.k
+        return k, self.anew()
 
 
 def floor_division(start: np.ndarray, period: int, now: int) -> Job:
@@ -146,7 +153,7 @@ def spiff(timers: Timers, firings: int) -> Job:
             value, due = task.internal_data["event_value"], []
             for _ in range(firings):
                 due.append(value["next"])
-                definition.cycle_complete(task)  # type: ignore[no-untyped-call]
+                definition.cycle_complete(task)
             found.append(due)
         return found
 
@@ -163,7 +170,7 @@ def spiff_latest(timers: Timers, now: int) -> Job:
         value, steps, latest = task.internal_data["event_value"], 0, ""
         while dt.datetime.fromisoformat(value["next"]) <= at:
             latest = value["next"]
-            definition.cycle_complete(task)  # type: ignore[no-untyped-call]
+            definition.cycle_complete(task)
             steps += 1
         return latest, steps - 1
 

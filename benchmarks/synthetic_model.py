@@ -283,15 +283,15 @@ def _seams(
             schedules.setdefault((others or [runs[0].name])[0], []).append(name)
         if fault == FAULTS[4]:
             yield f"<{process.containers[0]}> seam:deployedTo <{runs[0].name}> ."
-    for container in runs:
-        parts = [f"seam:deployedTo {_iris(container.nodes)}"] if container.nodes else []
-        parts += [f"seam:storedIn <{container.store}>"] if container.store else []
+    for run in runs:
+        parts = [f"seam:deployedTo {_iris(run.nodes)}"] if run.nodes else []
+        parts += [f"seam:storedIn <{run.store}>"] if run.store else []
         for relation, by in (("executes", executes), ("schedules", schedules)):
-            if container.name in by:
-                names = [f"{name}_process" for name in by[container.name]]
+            if run.name in by:
+                names = [f"{name}_process" for name in by[run.name]]
                 parts.append(f"seam:{relation} {_iris(names)}")
         if parts:
-            yield f"<{container.name}> {' ; '.join(parts)} ."
+            yield f"<{run.name}> {' ; '.join(parts)} ."
     yield "}"
 
 

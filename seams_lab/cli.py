@@ -14,6 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
+import pandas as pd
 import typer
 
 from seams_lab import report
@@ -190,16 +191,16 @@ def impact_command(
     columns: list[str]
     if smallest:
         frame = cut_sets(loaded)
-        rows, columns = frame.to_dict("records"), list(frame.columns)
+        rows, columns = _rows(frame), list(frame.columns)
         if frame.attrs["not_searched"]:
             _note(f"too many combinations to try: {', '.join(frame.attrs['not_searched'])}")
     elif node:
-        rows = impact(loaded, node).astype({"effect": str}).to_dict("records")
+        rows = _rows(impact(loaded, node).astype({"effect": str}))
         columns = ["event", "process", "role", "container", "effect", "reason"]
         columns = columns if form is Format.table else [*columns, "cause", "event_iri"]
     else:
         matrix = impact_matrix(loaded).reset_index()
-        rows, columns = matrix.to_dict("records"), [str(c) for c in matrix.columns]
+        rows, columns = _rows(matrix), [str(c) for c in matrix.columns]
     _show(rows, columns, form)
 
 
@@ -217,13 +218,17 @@ def lift_command(
 
     What a person wrote stays as it is; running it twice changes nothing.
     """
-    lifting = plan(load(model), base)
+    loaded = load(model)
+    lifting = plan(loaded, base)
     if dry_run:
         _print(lifting.diff())
     else:
         _print(repr(lifting))
         for path in lifting.write():
             _print(f"wrote {path}")
+    for note in lifting.notes:
+        _note(note)
+    _tell_unreadable(loaded)
 
 
 @app.callback(invoke_without_command=True)
@@ -244,6 +249,10 @@ def _show(rows: list[dict[str, Any]], columns: list[str], form: Format) -> None:
         _print(report.as_csv(rows, columns))
     elif rows:
         report.print_table(rows, columns)
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
 
 
 def _print(text: str) -> None:
@@ -289,5 +298,3 @@ def main() -> None:
             err=True,
         )
         sys.exit(70)
-
-

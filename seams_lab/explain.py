@@ -49,7 +49,7 @@ def _calendar(expression: TimeDuration | TimeCycle, anchor: int) -> list[str]:
         day = int(to_text(anchor)[8:10])
         clamp = f" Months without a day {day} give their last day." if day > 28 else ""
         found.append(
-            "A month has no fixed length: due times are start + k × the duration in the calendar, "
+            "A month has no fixed length: due times are start plus k times the duration in the calendar, "
             f"never counted from the firing before.{clamp}"
         )
     if isinstance(expression, TimeCycle) and not duration.months and duration.micros % DAY == 0:

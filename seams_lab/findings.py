@@ -67,7 +67,9 @@ class Findings(tuple[Finding, ...]):
 
     def __new__(cls, findings: Iterable[Finding] = ()) -> Findings:
         """Sort *findings* by file, element and check, and drop repeated ones."""
-        unique = {(f.file, f.element, f.check, f.severity, f.message): f for f in findings}
+        # Of repeated ones the first line stays, in whatever order they were found.
+        last_first = sorted(findings, key=lambda f: (f.line, f.fix), reverse=True)
+        unique = {(f.file, f.element, f.check, f.severity, f.message): f for f in last_first}
         return super().__new__(cls, (unique[key] for key in sorted(unique)))
 
     @property
@@ -103,5 +105,21 @@ class Findings(tuple[Finding, ...]):
         return "\n".join([self.summary(), *lines])
 
     def _repr_html_(self) -> str:
-        head = f"<p>{html.escape(self.summary())}</p>"
-        return head + (self.to_frame().to_html(index=False) if self else "")
+        rows = "".join(_row(f) for f in self)
+        table = (
+            "<table><thead><tr><th>where</th><th>check</th><th>what is wrong, and the fix</th></tr>"
+            f"</thead><tbody>{rows}</tbody></table>"
+        )
+        return f"<p>{html.escape(self.summary())}</p>" + (table if self else "")
+
+
+def _row(finding: Finding) -> str:
+    """One finding as a table row: three columns that wrap, so that none is cut off."""
+    place = finding.file + (f":{finding.line}" if finding.line else "")
+    columns = [
+        f"<code>{html.escape(finding.element)}</code><br>{html.escape(place)}",
+        f"<b>{finding.severity}</b><br>{html.escape(finding.check)}",
+        f"{html.escape(finding.message)}<br>Fix: {html.escape(finding.fix)}",
+    ]
+    cells = "".join(f'<td style="text-align:left;vertical-align:top">{c}</td>' for c in columns)
+    return f"<tr>{cells}</tr>"

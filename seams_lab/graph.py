@@ -6,6 +6,7 @@ are strings (IRIs), sorted, so that every answer has a stable order.
 
 from __future__ import annotations
 
+import codecs
 import difflib
 import os
 import re

@@ -123,7 +123,7 @@ class Placement:
 
     def runner_effect(self, runner: str, own: Effects) -> Effects:
         """Effect on one container with its store, per set of lost nodes."""
-        effect = own[self._row[runner]]
+        effect: Effects = own[self._row[runner]]
         for store in self.stores[runner]:
             if self.nodes_of[store] or not self.is_local(store):
                 effect = np.maximum(effect, own[self._row[store]])
@@ -190,13 +190,14 @@ def impact(model: ModelGraph, nodes: Sequence[str] | str) -> pd.DataFrame:
     gone = {node for node, is_lost in zip(place.nodes, lost[0], strict=True) if is_lost}
     tell = _Reasons(place, set(dead), gone)
     told = [tell.of(t, int(e)) for t, e in zip(place.timers, effects, strict=True)]
+    words = pd.Index(EFFECTS)
     return pd.DataFrame(
         {
             "event": [model.name(t.event) for t in place.timers],
             "process": [model.name(t.process) for t in place.timers],
             "role": ["starts" if t.starts else "waits" for t in place.timers],
             "container": [", ".join(map(model.name, t.runners)) for t in place.timers],
-            "effect": pd.Categorical.from_codes(effects, categories=EFFECTS, ordered=True),
+            "effect": pd.Categorical.from_codes(effects, categories=words, ordered=True),
             "cause": [cause for cause, _ in told],
             "reason": [reason for _, reason in told],
             "event_iri": [t.event for t in place.timers],
@@ -380,6 +381,4 @@ def paths(model: ModelGraph, nodes: Sequence[str] = ()) -> pd.DataFrame:
                 )
                 for node, role in links
             ]  # fmt: skip
-    return pd.DataFrame(
-        rows, columns=["node", "role", "container", "process", "event", "effect"]
-    )
+    return pd.DataFrame(rows, columns=["node", "role", "container", "process", "event", "effect"])

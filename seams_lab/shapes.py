@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyoxigraph as ox
 from oxrdflib import OxigraphStore
@@ -70,7 +71,8 @@ def violations(data: Graph | Dataset, shapes: Graph | None = None) -> list[Viola
     """Check a model against shapes, over the union of the ontology and all its named graphs.
 
     The result is that of ``pyshacl.validate`` on the same union, with no inference. Literals are
-    those that Oxigraph keeps: numbers in their shortest form (``"1.50"`` becomes ``"1.5"``).
+    those that Oxigraph keeps: numbers in their shortest form (``"1.50"`` becomes ``"1.5"``), and
+    an ``xsd:string`` is a plain string.
 
     Parameters
     ----------
@@ -87,22 +89,31 @@ def violations(data: Graph | Dataset, shapes: Graph | None = None) -> list[Viola
     Raises
     ------
     UnusableInput
-        For shapes that are not well formed.
+        For shapes found not to be well formed. Shapes that no node can violate are not looked at.
     """
     shapes = shapes_graph() if shapes is None else shapes
     union = _union(data)
+    try:
+        narrowed = _narrowed(shapes, union)
+        return [] if narrowed is None else _report(union, narrowed, shapes)
+    except SyntaxError as error:  # from a SELECT in the shapes
+        raise _not_well_formed(str(error)) from error
+
+
+def _narrowed(shapes: Graph, union: Graph) -> Graph | None:
+    """Return the shapes with possible violators as their only targets; None if there are none."""
     narrowed = Graph()
     narrowed += shapes
-    suspicious = False
+    # A shape that is a class targets its instances; these it keeps.
+    classes = {RDFS.Class, OWL.Class, *shapes.subjects(RDFS.subClassOf, RDFS.Class)}
+    suspicious = any((None, RDF.type, c) in shapes for c in classes)
     for shape in set().union(*(shapes.subjects(target) for target in _TARGETS)):
-        if set(shapes.objects(shape, RDF.type)) <= {SH.NodeShape, SH.PropertyShape}:
-            for target in _QUERIED_TARGETS:
-                narrowed.remove((shape, target, None))
-            for node in _Translation(shapes, union).suspects(shape):
-                narrowed.add((shape, SH.targetNode, node))
-        # else it may be a class, whose instances are targets too: left to pyshacl as it is.
-        suspicious |= any((shape, target, None) in narrowed for target in _TARGETS)
-    return _report(union, narrowed, shapes) if suspicious else []
+        for target in _QUERIED_TARGETS:
+            narrowed.remove((shape, target, None))
+        for node in _Translation(shapes, union).suspects(shape):
+            narrowed.add((shape, SH.targetNode, node))
+        suspicious |= (shape, SH.targetNode, None) in narrowed
+    return narrowed if suspicious else None
 
 
 class _Flat(Graph):
@@ -115,6 +126,11 @@ class _Flat(Graph):
     def __len__(self) -> int:
         # pyshacl asks this many times per result, and the store counts anew each time.
         return self._size
+
+    def triples(self, triple: Any) -> Any:
+        # To rdflib a plain string and an xsd:string differ; shapes are written with plain ones.
+        for s, p, o in super().triples(triple):
+            yield s, p, _plain(o)
 
 
 def _union(data: Graph | Dataset) -> Graph:
@@ -157,7 +173,8 @@ class _Translation:
             f"{{ {targets} {{ {self.shapes.value(constraint, SH.select)} }} }}"
             for constraint in self.selects
         )
-        return {row[0] for query in queries for row in self.union.query(query)}  # type: ignore[index]
+        rows = (row for query in queries for row in self.union.query(query))
+        return {_plain(row[0]) for row in rows}  # type: ignore[index]
 
     def _targets(self, shape: Node) -> Iterator[str]:
         for class_ in self.shapes.objects(shape, SH.targetClass):
@@ -239,6 +256,11 @@ class _Translation:
         return (constraint, SEAMSH.setWise, Literal(True)) in self.shapes
 
 
+def _plain(term: Node) -> Node:
+    """Write an xsd:string as a plain literal."""
+    return Literal(str(term)) if getattr(term, "datatype", None) == XSD.string else term
+
+
 def _any(expressions: Iterable[str]) -> str:
     """Join filter expressions by or."""
     parts = set(expressions) - {"false"}
@@ -254,17 +276,21 @@ def _all(expressions: Iterable[str]) -> str:
 
 def _report(union: Graph, narrowed: Graph, shapes: Graph) -> list[Violation]:
     """Run pyshacl and read its report."""
-    # Imported here: it takes longer than the whole check of a model that conforms.
+    # Here, for it takes longer than the check of a small model that conforms.
     import pyshacl
-    from pyshacl.errors import ReportableRuntimeError, ShapeLoadError
+    from pyshacl.errors import ReportableRuntimeError
 
     try:
         _, report, text = pyshacl.validate(union, shacl_graph=narrowed, inference="none")
-    except (ReportableRuntimeError, ShapeLoadError) as error:
-        report, text = None, str(error)
-    if not isinstance(report, Graph):
-        raise UnusableInput("shapes", text, "well-formed SHACL shapes", "correct the shapes graph")
+    except ReportableRuntimeError as error:
+        raise _not_well_formed(str(error)) from error
+    if not isinstance(report, Graph):  # an error that pyshacl returns
+        raise _not_well_formed(text)
     return read_report(report, shapes)
+
+
+def _not_well_formed(seen: str) -> UnusableInput:
+    return UnusableInput("shapes", seen, "well-formed SHACL shapes", "correct the shapes graph")
 
 
 def read_report(report: Graph, shapes: Graph) -> list[Violation]:

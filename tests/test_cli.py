@@ -81,9 +81,7 @@ def test_timers_as_json(monkeypatch: pytest.MonkeyPatch, cycle: Path) -> None:
     ]  # fmt: skip
 
 
-def test_due_as_json_is_in_the_order_of_time(
-    monkeypatch: pytest.MonkeyPatch, models: Path
-) -> None:
+def test_due_as_json_is_in_the_order_of_time(monkeypatch: pytest.MonkeyPatch, models: Path) -> None:
     status, out, _ = run_here(
         monkeypatch, "due", models / "expense", "--from", "2026-11-09T00:00:00Z",
         "--to", "2026-11-11T08:00:00Z", "-f", "json",
@@ -152,9 +150,7 @@ def test_check_ends_with_1_on_errors_in_each_format(
         assert {"file", "element", "check", "severity", "message", "fix"} <= first.keys()
 
 
-def test_check_ends_with_0_on_warnings_alone(
-    monkeypatch: pytest.MonkeyPatch, cycle: Path
-) -> None:
+def test_check_ends_with_0_on_warnings_alone(monkeypatch: pytest.MonkeyPatch, cycle: Path) -> None:
     cycle.write_text(cycle.read_text().replace("R/P1D", "R/2026-11-09T08:00:00Z/PT1S"))
     status, out, _ = run_here(monkeypatch, "check", cycle, "--at", AT, "-f", "json")
     assert status == 0

@@ -49,9 +49,7 @@ def turtle(
     ]:
         for p, by in processes.items():
             lines.append(f":{p} a proc:Process ; seam:detailedBy :m_{p} .")
-            lines.append(
-                f"<https://example.org/m_{p}#t> a proc:{kind} ; seam:inModel :m_{p} ."
-            )
+            lines.append(f"<https://example.org/m_{p}#t> a proc:{kind} ; seam:inModel :m_{p} .")
             lines += [f":{c} seam:{relation} :{p} ." for c in by]
     return "\n".join(lines)
 
@@ -152,9 +150,7 @@ def test_cut_sets_are_all_smallest_losses_and_nothing_else(
     loaded = load(tmp_path_factory.mktemp("m"), **model)
     found = sl.cut_sets(loaded)
     assert found.attrs["not_searched"] == []
-    by_size = [
-        {frozenset(c) for c in itertools.combinations(NODES, size)} for size in range(1, 7)
-    ]
+    by_size = [{frozenset(c) for c in itertools.combinations(NODES, size)} for size in range(1, 7)]
     for process in [*model["scheduled"], *model["executed"]]:
         smallest: set[frozenset[str]] = set()
         for choices in by_size:
@@ -167,7 +163,9 @@ def test_cut_sets_are_all_smallest_losses_and_nothing_else(
         assert (got["size"] == got["nodes"].str.count(",") + 1).all()
 
 
-@given(model=random_models, first=st.sets(st.sampled_from(NODES)), more=st.sets(st.sampled_from(NODES)))
+@given(
+    model=random_models, first=st.sets(st.sampled_from(NODES)), more=st.sets(st.sampled_from(NODES))
+)
 def test_losing_more_never_helps(
     model: Any,
     first: set[str],
@@ -221,7 +219,7 @@ def test_a_node_is_named_by_iri_or_short_name(tmp_path: Path, name: str) -> None
 
 
 def test_an_unknown_node_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(sl.UnusableInput, match="hots.*did you mean 'host'"):
+    with pytest.raises(sl.UnusableInput, match=r"hots.*did you mean 'host'"):
         sl.impact(load(tmp_path, **SMALL), ["hots"])
 
 
@@ -244,7 +242,9 @@ def test_the_plain_query_agrees_where_its_rules_are_the_same(models: Path) -> No
         rows = graph.dataset.query(query("schedules-of-node", node=URIRef(node)))
         hit = {str(row.process) for row in rows}
         frame = sl.impact(graph, node)
-        affected = set(frame[(frame["role"] == "starts") & (frame["effect"] > "untouched")]["process"])
+        affected = set(
+            frame[(frame["role"] == "starts") & (frame["effect"] > "untouched")]["process"]
+        )
         assert {graph.name(p) for p in hit} <= affected
 
 

@@ -272,6 +272,11 @@ def test_own_text_stays_byte_for_byte(folder: Path, own: str) -> None:
     assert ("\r\n" in own) == ("\r\n" in text)
     assert not re.search(r"\r\n", text) or not re.search(r"(?<!\r)\n", text)
     assert not plan(graph).changed
+    (folder / "m.bpmn").write_text(bpmn(el("userTask", "later")), "utf-8")
+    plan(graph).write()
+    text = trig.read_bytes().decode()
+    assert own_part(text) == own
+    assert ("#later>" in text, "#s>" in text) == (True, False)
 
 
 def test_a_block_that_is_not_needed_goes_without_a_trace(folder: Path) -> None:
@@ -544,6 +549,14 @@ def test_a_bpmn_file_that_cannot_be_read_is_noted_and_its_entries_stay(folder: P
     assert {"https://example.org/n#new"} == {q[0] for q in after - before}
 
 
+def test_an_entry_that_stays_goes_once_a_person_states_it(folder: Path) -> None:
+    lifted(folder)
+    (folder / "m.bpmn").write_text("<broken", "utf-8")
+    put(folder, f"GRAPH <urn:seams:graph:model:m> {{ <{M}#u> a <{PROC.UserTask}> }}", "z.trig")
+    assert lifted(folder).files[0].removed == 1
+    assert types(folder / "m.trig", "u") == set()
+
+
 def test_a_bpmn_file_that_no_model_names_is_noted(folder: Path) -> None:
     (folder / "extra.bpmn").write_text(SMALL, "utf-8")
     assert [n for n in plan(load_graph(folder)).notes if "extra.bpmn" in n]
@@ -715,6 +728,18 @@ def test_a_trig_file_of_somebody_else_is_not_touched(tmp_path: Path, text: str) 
     assert trig.read_text("utf-8") == text
 
 
+def test_a_made_file_is_not_brought_up_to_date_for_another_file_or_base(tmp_path: Path) -> None:
+    (tmp_path / "m.bpmn").write_text(SMALL, "utf-8")
+    lifted(tmp_path / "m.bpmn")
+    with pytest.raises(UnusableInput, match="for this file and base"):
+        plan(load_graph(tmp_path / "m.bpmn"), "https://acme.example/m")
+    shutil.copy(tmp_path / "m.bpmn", tmp_path / "other.bpmn")
+    text = (tmp_path / "m.trig").read_text("utf-8")
+    put(tmp_path, text.replace("<m.bpmn>", "<other.bpmn>"))
+    with pytest.raises(UnusableInput, match="for this file and base"):
+        lifted(tmp_path / "m.bpmn")
+
+
 def test_a_bpmn_file_that_a_model_beside_it_names_is_not_made_a_second_model(folder: Path) -> None:
     (folder / "m.trig").rename(folder / "all.trig")
     with pytest.raises(UnusableInput, match=r"m\.bpmn.*https://example\.org/m"):
@@ -797,6 +822,8 @@ def test_the_diff_can_be_applied(folder: Path, own: str | None) -> None:
     else:
         put(folder, own)
     result = plan(load_graph(folder))
+    ends = "\n\\ No newline at end of file\n" in result.diff()
+    assert ends == (own is not None and not own.endswith("\n"))
     command = ["patch", "--binary", "-s", str(folder / "m.trig")]
     subprocess.run(command, input=result.diff().encode(), check=True, cwd=folder)
     assert (folder / "m.trig").read_bytes().decode() == result.files[0].new

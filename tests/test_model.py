@@ -93,7 +93,9 @@ def test_a_folder_of_bare_files_is_read_together(models: Path, tmp_path: Path) -
     assert sl.load(tmp_path).facts["processes"] == ["digest_process", "payout_process"]
 
 
-@pytest.mark.parametrize("name", ["approval", "approval_process", "https://example.org/expense/approval"])
+@pytest.mark.parametrize(
+    "name", ["approval", "approval_process", "https://example.org/expense/approval"]
+)
 def test_a_diagram_is_found_by_model_or_process(expense: sl.Model, name: str) -> None:
     picture = expense.diagram(name, at=AT)
     assert "after 2 days" in picture.alt
@@ -123,7 +125,7 @@ def test_what_is_no_model_is_unusable(repo: Path, path: str) -> None:
 
 
 def test_a_folder_without_a_model_is_unusable(tmp_path: Path) -> None:
-    with pytest.raises(sl.UnusableInput, match="no .trig and no .bpmn"):
+    with pytest.raises(sl.UnusableInput, match=r"no \.trig and no \.bpmn"):
         sl.load(tmp_path)
 
 

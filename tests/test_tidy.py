@@ -20,22 +20,29 @@ ORDER = (
     "errors",
     "vocabulary",
     "picture",
+    "findings",
+    "clock",
+    "report",
     "payload",
     "expressions",
-    "due",
+    "profile",
+    "instants",
+    "series",
+    "explain",
     "graph",
     "timers",
-    "lift",
+    "due",
     "shapes",
+    "lift",
     "drift",
     "impact",
     "check",
-    "model",
     "diagram",
     "plot",
-    "explorer",
-    "report",
+    "model",
+    "explore",
     "cli",
+    "__main__",
     "__init__",
 )
 LONGEST_MODULE = 450
@@ -43,9 +50,12 @@ LONGEST_FUNCTION = 80
 # Names longer than that, with the reason.
 MAY_BE_LONGER: dict[str, str] = {}
 # Modules without a test file of their own, with the reason.
-TESTED_ELSEWHERE = {"__init__": "holds names only; each is tested where it is made"}
-# The one place that asks what time it is: the default of `--at`.
-MAY_READ_CLOCK = {"cli"}
+TESTED_ELSEWHERE = {
+    "__init__": "holds names only; each is tested where it is made",
+    "__main__": "one call; test_cli runs the command line through it",
+}
+# The one place that asks what time it is.
+MAY_READ_CLOCK = {"clock"}
 
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 OWN_CODE = sorted([*SOURCES, *REPO.glob("tools/*.py"), *REPO.glob("benchmarks/*.py")])
