@@ -70,7 +70,7 @@ class Report:
 
 
 def race(
-    part: str, contenders: Mapping[str, Contender], *, rounds: int = 7, budget: float = 8.0
+    part: str, contenders: Mapping[str, Contender], *, rounds: int = 7, budget: float = 3.0
 ) -> list[Row]:
     """Time contenders in turns, so that a slow minute hits all alike; the least time counts.
 

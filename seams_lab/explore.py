@@ -78,4 +78,8 @@ def schedules(model: Model, start: Instant, end: Instant) -> VBox:
 def losses(model: Model) -> VBox:
     """Choose a node, see what its loss stops; the node that stops most comes first."""
     stops = (impact_matrix(model) == "stops").sum().sort_values(ascending=False, kind="stable")
-    return explorer("node", list(stops.index), lambda name: plot.paths(paths(model, [name])))
+
+    def picture(name: str) -> Picture:
+        return plot.paths(paths(model, name), dead=[name])
+
+    return explorer("node", list(stops.index), picture)

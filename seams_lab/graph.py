@@ -96,7 +96,8 @@ class ModelGraph:
         others: dict[str, tuple[str, int]] = {}
         for source in () if self.bare else self.sources:
             text = source.read_text("utf-8", "replace")
-            base = _base_of(source)
+            said = _BASE.search(text)
+            base = urljoin(_base_of(source), said[1] if said else "")
             prefixes = {name: urljoin(base, iri) for name, iri in _PREFIX.findall(text)}
             for number, line in enumerate(text.splitlines(), 1):
                 if line.lstrip().lower().startswith(("#", "@", "prefix", "base")):
@@ -323,8 +324,9 @@ def local_name(iri: str) -> str:
     return iri.rstrip("/#").rpartition("#")[2].rpartition("/")[2].rpartition(":")[2] or iri
 
 
-# A declaration, and a name: the full IRI, or its prefix and local part.
+# Declarations, and a name: the full IRI, or its prefix and local part.
 _PREFIX = re.compile(r"(?im)^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>")
+_BASE = re.compile(r"(?im)^\s*@?base\s+<([^>]*)>")
 _NAME = re.compile(r"<([^<>\"{}|^`\s]*)>|([\w.-]*):([\w.-]*\w)")
 
 

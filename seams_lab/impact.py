@@ -181,14 +181,11 @@ def impact(model: ModelGraph, nodes: Sequence[str] | str) -> pd.DataFrame:
     UnusableInput
         For a node that the model does not have.
     """
-    names = [nodes] if isinstance(nodes, str) else list(nodes)
-    dead = [model.find(name, model.nodes, "node") for name in names]
     place = Placement(model)
-    named = np.isin(np.array(place.nodes, dtype=object), dead)[None, :]
-    lost = place.lost_with(named)
-    effects = place.effects(lost)[:, 0]
-    gone = {node for node, is_lost in zip(place.nodes, lost[0], strict=True) if is_lost}
-    tell = _Reasons(place, set(dead), gone)
+    named, gone = _losses(model, place, nodes)
+    effects = place.effects(place.lost_with(named))[:, 0]
+    dead = {node for node, is_named in zip(place.nodes, named[0], strict=True) if is_named}
+    tell = _Reasons(place, dead, gone)
     told = [tell.of(t, int(e)) for t, e in zip(place.timers, effects, strict=True)]
     words = pd.Index(EFFECTS)
     return pd.DataFrame(
@@ -358,27 +355,41 @@ def _needs(place: Placement, runner: str) -> list[set[int]]:
     return sets if all(sets) else []
 
 
-def paths(model: ModelGraph, nodes: Sequence[str] = ()) -> pd.DataFrame:
+def paths(model: ModelGraph, nodes: Sequence[str] | str = ()) -> pd.DataFrame:
     """The links node → container → process → timer, for a picture.
 
     Returns
     -------
     DataFrame
-        ``node``, ``role`` (``runs`` the container or ``stores`` its state), ``container``,
-        ``process``, ``event``, ``effect`` of losing *nodes*.
+        ``node`` (None: nothing says where it runs), ``role`` (``runs`` the container or
+        ``stores`` its state), ``container``, ``process``, ``event``, ``effect`` of losing
+        *nodes*, ``lost`` (the node is lost, itself or with the node that contains it).
     """
-    effects = impact(model, nodes).set_index("event_iri")["effect"].to_dict()
     place = Placement(model)
-    rows = []
-    for timer in place.timers:
+    told = impact(model, nodes)
+    _, gone = _losses(model, place, nodes)
+    rows: list[tuple[object, ...]] = []
+    for timer, effect in zip(place.timers, told["effect"], strict=True):
+        ends = (model.name(timer.process), model.name(timer.event), effect)
+        if not timer.runners:
+            rows.append((None, "runs", None, *ends, False))
         for runner in timer.runners:
-            links = [(n, "runs") for n in place.nodes_of[runner]]
+            links = [(n, "runs") for n in place.nodes_of[runner]] or [(None, "runs")]
             links += [(n, "stores") for s in place.stores[runner] for n in place.nodes_of[s]]
             rows += [
-                (
-                    model.name(node), role, model.name(runner), model.name(timer.process),
-                    model.name(timer.event), effects[timer.event],
-                )
+                (node and model.name(node), role, model.name(runner), *ends, node in gone)
                 for node, role in links
-            ]  # fmt: skip
-    return pd.DataFrame(rows, columns=["node", "role", "container", "process", "event", "effect"])
+            ]
+    columns = ["node", "role", "container", "process", "event", "effect", "lost"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _losses(
+    model: ModelGraph, place: Placement, nodes: Sequence[str] | str
+) -> tuple[Flags, set[str]]:
+    """The named nodes as a row of flags, and all nodes lost with them."""
+    names = [nodes] if isinstance(nodes, str) else list(nodes)
+    dead = [model.find(name, model.nodes, "node") for name in names]
+    named = np.isin(np.array(place.nodes, dtype=object), dead)[None, :]
+    lost = place.lost_with(named)[0]
+    return named, {node for node, gone in zip(place.nodes, lost, strict=True) if gone}

@@ -278,6 +278,17 @@ def test_locate_prefers_the_line_that_an_element_begins(tmp_path: Path) -> None:
     assert graph.locate("https://example.org/else#s") == (str(tmp_path / "a.trig"), 0)
 
 
+@pytest.mark.parametrize("declared", ["@base <https://e.org/x/> .", "BASE <https://e.org/x/>"])
+def test_locate_knows_the_base_of_a_file(tmp_path: Path, declared: str) -> None:
+    text = f"{declared}\n@prefix p: <y/> .\n<a> <b> <c> .\np:z <b> <#d> .\n"
+    (tmp_path / "a.trig").write_text(text, "utf-8")
+    graph = load_graph(tmp_path)
+    (subjects, _) = graph.mentioned
+    assert subjects == {"https://e.org/x/a", "https://e.org/x/y/z"}
+    assert [graph.locate(iri)[1] for iri in sorted(subjects)] == [3, 4]
+    assert graph.locate("https://e.org/x/#d")[1] == 4
+
+
 def test_locate_tells_files_apart_by_their_own_prefixes(tmp_path: Path) -> None:
     for name in "ab":
         text = f"PREFIX x: <https://example.org/{name}#>\nx:same a x:thing .\n"

@@ -252,3 +252,20 @@ def test_placement_of_a_bare_file_is_empty(tmp_path: Path, models: Path) -> None
     graph = load_graph(models / "expense" / "approval.bpmn")
     assert Placement(graph).timers == []
     assert sl.impact_matrix(graph).shape == (0, 0)
+
+
+def test_paths_have_a_row_per_link_and_mark_what_is_lost(tmp_path: Path) -> None:
+    table = sl.paths(load(tmp_path, **SMALL), "host")
+    links = table[["node", "role", "container", "process"]].fillna("")
+    rows = set(links.itertuples(index=False, name=None))
+    assert {r for r in rows if r[3] == "digest"} == {
+        ("a", "runs", "api", "digest"),
+        ("b", "runs", "api", "digest"),
+        ("db1", "stores", "api", "digest"),
+        ("db2", "stores", "api", "digest"),
+    }
+    assert {r for r in rows if r[3] == "orphan"} == {("", "runs", "", "orphan")}
+    assert set(table.loc[table["lost"], "node"]) == {"a"}
+    assert effects(table.drop_duplicates("process")) == effects(
+        sl.impact(load(tmp_path, **SMALL), "host")
+    )

@@ -142,7 +142,9 @@ def test_the_same_table_gives_the_same_bytes(kind: str) -> None:
 @pytest.mark.parametrize("kind", DRAWINGS)
 def test_no_style_of_the_session_shows_or_is_changed(kind: str) -> None:
     plain = DRAWINGS[kind](3)
-    with mpl.rc_context({"figure.facecolor": "black", "text.color": "white", "font.size": 30}):
+    dark = {"figure.facecolor": "black", "axes.facecolor": "black", "text.color": "white"}
+    large = {"font.size": 30, "lines.linewidth": 9, "axes.linewidth": 9, "axes.grid": True}
+    with mpl.rc_context(dark | large):
         before = dict(mpl.rcParams)
         assert DRAWINGS[kind](3).data == plain.data
         assert dict(mpl.rcParams) == before
@@ -153,6 +155,19 @@ def test_a_picture_with_nothing_to_show_says_so(kind: str) -> None:
     picture = DRAWINGS[kind](0)
     assert picture.caption == picture.alt
     assert picture.caption.startswith("No ")
+
+
+def test_the_palette_moves_no_colour_far_enough_to_see() -> None:
+    with style.canvas(4, 3) as figure:
+        axes = figure.subplots()
+        axes.imshow(np.arange(400).reshape(20, 20), cmap="cividis")
+        axes.set_title("a title", color=style.RED)
+        picture = style.painted(figure, caption="c", alt="a")
+        exact = np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(int)
+    with Image.open(io.BytesIO(picture.data)) as image:
+        painted = np.asarray(image.convert("RGB")).astype(int)
+    assert painted.shape == exact.shape
+    assert np.abs(painted - exact).max() <= 12
 
 
 def odd_pictures() -> dict[str, Callable[[], Picture]]:
@@ -651,6 +666,26 @@ def test_a_node_is_lost_by_name_or_by_the_table(
     assert drawn.dead == crossed
     assert {n for n, state in drawn.states[0].items() if state == "stops"} == set(crossed)
     assert drawn.caption() == caption
+
+
+@pytest.mark.parametrize(
+    ("effects", "shared"),
+    [
+        (["stops", "stops"], "stops"),
+        (["stops", "untouched"], "degraded"),
+        (["stops", "degraded"], "degraded"),
+        (["degraded", "untouched"], "degraded"),
+        (["unplaced", "untouched"], "untouched"),
+        (["unplaced", "unplaced"], "unplaced"),
+    ],
+)
+def test_what_several_timers_hang_on_is_lost_only_if_all_stop(
+    effects: list[str], shared: str
+) -> None:
+    drawn = layers_of(links(*(f"a runs c p t{i} {word}" for i, word in enumerate(effects))))
+    assert drawn is not None
+    assert drawn.states[1:3] == ({"c": shared}, {"p": shared})
+    assert [e.state for e in drawn.edges if e.column == 1] == [shared]
 
 
 def test_a_timer_that_is_placed_nowhere_is_still_drawn() -> None:
