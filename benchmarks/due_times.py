@@ -12,7 +12,8 @@ from benchmarks import peers
 from benchmarks.peers import HOUR, Timers
 from benchmarks.timing import Contender, Report, race
 from seams_lab.due import frame_of
-from seams_lab.expressions import LAST_INSTANT, parse
+from seams_lab.expressions import LAST_INSTANT
+from seams_lab.profile import parse
 from seams_lab.series import Series, series
 
 

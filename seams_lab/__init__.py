@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 
 from seams_lab.due import TruncatedWarning, due_counts, due_times, load_by_hour, missed
 from seams_lab.errors import ResolutionError, SeamsError, UnusableInput
-from seams_lab.expressions import parse
 from seams_lab.findings import Finding, Findings
 from seams_lab.impact import cut_sets, impact, impact_matrix, paths
 from seams_lab.model import Model, load
 from seams_lab.picture import Picture
+from seams_lab.profile import parse
 
 if TYPE_CHECKING:
     from seams_lab import explore, plot

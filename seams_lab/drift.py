@@ -22,10 +22,10 @@ from pathlib import Path
 from rdflib import RDF
 
 from seams_lab.errors import UnusableInput
-from seams_lab.expressions import not_lifted_fix, not_lifted_reason
 from seams_lab.findings import Finding
 from seams_lab.graph import ModelGraph, is_bpmn_name, local_name
 from seams_lab.payload import SEAM_WORTHY, Payload
+from seams_lab.profile import not_lifted_fix, not_lifted_reason
 from seams_lab.timers import INDEX_TYPES, Timer
 from seams_lab.vocabulary import SEAM
 
@@ -47,7 +47,8 @@ def drift(graph: ModelGraph, timers: Iterable[Timer], *, ci: bool = False) -> li
     by_model: dict[str, list[Timer]] = {}
     for timer in timers:
         by_model.setdefault(timer.model, []).append(timer)
-    found = [*_manifest(graph, ci), *_unreferenced(graph), *_of_no_model(graph)]
+    typed = _typed_by_model(graph)
+    found = [*_manifest(graph, ci), *_unreferenced(graph), *_of_no_model(graph, typed)]
     subjects, objects = (_by_model(graph, iris) for iris in graph.mentioned)
     for model in graph.bpmn_models:
         try:
@@ -60,7 +61,7 @@ def drift(graph: ModelGraph, timers: Iterable[Timer], *, ci: bool = False) -> li
         if model not in graph.bare:
             found += _timer_types(own_timers, payload)
             found += _not_in_model(graph, own_timers)
-            found += _not_timers(graph, model, payload, own_timers)
+            found += _not_timers(graph, typed.get(model, []), payload, own_timers)
             lifted = subjects.get(model, set())
             found += _dangling(graph, model, payload, lifted | objects.get(model, set()))
             found += _unlifted(graph, model, payload, lifted)
@@ -230,19 +231,25 @@ def _not_in_model(graph: ModelGraph, timers: list[Timer]) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _of_no_model(graph: ModelGraph) -> Iterator[Finding]:
-    """A timer class on something that is not named as an element of a BPMN model."""
-    models = set(graph.bpmn_models)
+def _typed_by_model(graph: ModelGraph) -> dict[str, list[tuple[str, str]]]:
+    """Model → the IRIs named ``<model>#<id>`` that have a timer class, with that class."""
+    found: dict[str, list[tuple[str, str]]] = {}
     for kind, word in INDEX_TYPES.items():
         for event in graph.typed(kind):
             model, mark, _ = event.partition("#")
-            if not mark or model not in models:
-                yield on_graph(
-                    graph, event, "drift-not-a-timer", "error",
-                    f"the graph types it proc:{word}, and it is an element of no BPMN model: "
-                    f"{model} is none",
-                    "name it <model>#<id>, after its seam:Model and the event's id",
-                )  # fmt: skip
+            found.setdefault(model if mark else "", []).append((event, word))
+    return found
+
+
+def _of_no_model(graph: ModelGraph, typed: dict[str, list[tuple[str, str]]]) -> Iterator[Finding]:
+    """A timer class on something that is not named as an element of a BPMN model."""
+    for model in sorted(typed.keys() - set(graph.bpmn_models)):
+        for event, word in typed[model]:
+            yield on_graph(
+                graph, event, "drift-not-a-timer", "error",
+                f"the graph types it proc:{word}, and it is an element of no BPMN model",
+                "name it <model>#<id>, after its seam:Model and the event's id",
+            )  # fmt: skip
 
 
 def _not_timers(

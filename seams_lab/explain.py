@@ -16,7 +16,7 @@ def notes(expression: TimerExpression, at: int) -> list[str]:
 
     Examples
     --------
-    >>> from seams_lab.expressions import parse
+    >>> from seams_lab.profile import parse
     >>> notes(parse("timeCycle", '"R4/2022-03-11T12:13:00+01:00/PT5M"'), 0)[0]
     'R4 means 4 firings, the first at the start; Camunda 7 fires 5 times (the start and 4 repeats).'
     """
@@ -49,8 +49,8 @@ def _calendar(expression: TimeDuration | TimeCycle, anchor: int) -> list[str]:
         day = int(to_text(anchor)[8:10])
         clamp = f" Months without a day {day} give their last day." if day > 28 else ""
         found.append(
-            "A month has no fixed length: due times are start plus k times the duration in the calendar, "
-            f"never counted from the firing before.{clamp}"
+            "A month has no fixed length: due times are start plus k times the duration in the "
+            f"calendar, never counted from the firing before.{clamp}"
         )
     if isinstance(expression, TimeCycle) and not duration.months and duration.micros % DAY == 0:
         found.append(

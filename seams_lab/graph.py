@@ -6,7 +6,6 @@ are strings (IRIs), sorted, so that every answer has a stable order.
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import os
 import re
@@ -106,7 +105,10 @@ class ModelGraph:
                     full, prefix, local = word.groups()
                     if full is None and prefix not in prefixes:
                         continue
-                    iri = urljoin(base, full) if full is not None else prefixes[prefix] + local
+                    if full is None:
+                        iri = prefixes[prefix] + local
+                    else:  # urljoin is slow, and does nothing to an absolute IRI
+                        iri = full if _ABSOLUTE.match(full) else urljoin(base, full)
                     begins = not line[: word.start()].strip()
                     (subjects if begins else others).setdefault(iri, (str(source), number))
         return subjects, others
@@ -199,7 +201,11 @@ class ModelGraph:
             real = os.path.realpath(path)
         except ValueError:  # a NUL in the name
             return None
-        return path if Path(real).is_relative_to(os.path.realpath(self.root)) else None
+        return path if Path(real).is_relative_to(self._real_root) else None
+
+    @cached_property
+    def _real_root(self) -> str:
+        return os.path.realpath(self.root)
 
     @cached_property
     def is_whole(self) -> bool:
@@ -326,6 +332,7 @@ def local_name(iri: str) -> str:
 
 # Declarations, and a name: the full IRI, or its prefix and local part.
 _PREFIX = re.compile(r"(?im)^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>")
+_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BASE = re.compile(r"(?im)^\s*@?base\s+<([^>]*)>")
 _NAME = re.compile(r"<([^<>\"{}|^`\s]*)>|([\w.-]*):([\w.-]*\w)")
 

@@ -374,6 +374,7 @@ def paths(model: ModelGraph, nodes: Sequence[str] | str = ()) -> pd.DataFrame:
         if not timer.runners:
             rows.append((None, "runs", None, *ends, False))
         for runner in timer.runners:
+            links: list[tuple[str | None, str]]
             links = [(n, "runs") for n in place.nodes_of[runner]] or [(None, "runs")]
             links += [(n, "stores") for s in place.stores[runner] for n in place.nodes_of[s]]
             rows += [

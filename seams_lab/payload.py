@@ -40,7 +40,12 @@ _GATEWAYS = {
 }  # fmt: skip
 FLOW_NODES = _TASKS | _EVENTS | _GATEWAYS | _SUBPROCESSES | {"callActivity"}
 # What deserves an IRI in the index (ADR-0006, extended for timers and business rules).
-SEAM_WORTHY = FLOW_NODES - _SUBPROCESSES | {"process", "collaboration", "participant", "messageFlow"}
+SEAM_WORTHY = (FLOW_NODES - _SUBPROCESSES) | {
+    "process",
+    "collaboration",
+    "participant",
+    "messageFlow",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +240,10 @@ def _local(element: etree._Element) -> str | None:
     return tag[len(_Q) :] if isinstance(tag, str) and tag.startswith(_Q) else None
 
 
+def _line(node: etree._Element) -> int:
+    return node.sourceline if isinstance(node.sourceline, int) else 0
+
+
 def _children(element: etree._Element, *tags: str) -> Iterator[etree._Element]:
     for child in element:
         if _local(child) in tags:
@@ -247,7 +256,7 @@ def _definitions(element: etree._Element) -> list[etree._Element]:
 
 def _elements(root: etree._Element, name: str) -> dict[str, Element]:
     elements: dict[str, Element] = {}
-    process_of: dict[etree._Element, str] = {}
+    process_of: dict[etree._Element | None, str] = {}
     for node in root.iter(f"{_Q}*"):
         tag = _local(node)
         parent = node.getparent()
@@ -271,14 +280,14 @@ def _elements(root: etree._Element, name: str) -> dict[str, Element]:
             name=node.get("name", ""),
             process=process,
             parent=(_local(parent) or "") if parent is not None else "",
-            line=int(node.sourceline or 0),
+            line=_line(node),
             definitions=tuple(_local(d) or "" for d in _definitions(node)),
         )
     return elements
 
 
 def _refuse_deep_nesting(root: etree._Element, name: str) -> None:
-    depth: dict[etree._Element, int] = {}
+    depth: dict[etree._Element | None, int] = {}
     for node in root.iter(f"{_Q}*"):
         parent = node.getparent()
         own = depth.get(parent, 0) + (_local(node) in _SUBPROCESSES)
@@ -354,7 +363,7 @@ def _timer(
     references: list[str],
     elements: dict[str, Element],
 ) -> TimerElement:
-    line = int(node.sourceline or 0)
+    line = _line(node)
     holder = next(node.iterancestors(f"{_Q}process"), None)
     process = holder.get("id", "") if holder is not None else ""
     attached_to = node.get("attachedToRef") if tag == "boundaryEvent" else None
@@ -402,9 +411,10 @@ def _position(
         holder = _local(parent) if parent is not None else None
         if holder == "process":
             return "startEvent of process", "TimerStartEvent"
-        triggered = parent is not None and parent.get("triggeredByEvent", "").strip(
-            XML_SPACE
-        ) in ("true", "1")
+        triggered = parent is not None and parent.get("triggeredByEvent", "").strip(XML_SPACE) in (
+            "true",
+            "1",
+        )
         return f"startEvent of {'event' if triggered else 'embedded'} {holder}", None
     if tag == "intermediateCatchEvent":
         return tag, "TimerCatchEvent"

@@ -11,6 +11,7 @@ of counts per bin does not depend on how many firings lie between.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -133,11 +134,11 @@ class Series:
 
     def skipped(self, since: npt.ArrayLike, now: npt.ArrayLike) -> Int64:
         """How many due times the missed rule skips: those in ``(since, now]`` but the newest."""
-        return np.maximum(self.latest_k(now) - self.latest_k(since) - 1, 0)
+        return _at_least_0(self.latest_k(now) - self.latest_k(since) - 1)
 
     def count(self, start: npt.ArrayLike, end: npt.ArrayLike) -> Int64:
         """How many due times lie in ``[start, end)``, without making them."""
-        return np.maximum(self.latest_k(_before(end)) - self.latest_k(_before(start)), 0)
+        return _at_least_0(self.latest_k(_before(end)) - self.latest_k(_before(start)))
 
     def count_per_bin(self, edges: npt.ArrayLike) -> Int64:
         """Counts per bin and series, shape ``(len(edges) - 1, n)``, without making due times.
@@ -145,8 +146,8 @@ class Series:
         Bins are half-open: ``edges[i] <= due < edges[i + 1]``; edges in microseconds (UTC).
         """
         # Edge by edge: the temporaries of one edge fit the cache, those of all do not.
-        upto = [self.latest_k(edge) for edge in _before(edges)]
-        return np.diff(np.stack(upto), axis=0)
+        upto: Int64 = np.stack([self.latest_k(edge) for edge in _before(edges)])
+        return upto[1:] - upto[:-1]
 
     def window(self, start: int, end: int) -> tuple[Int64, Int64]:
         """The first k and the number of due times of each series in ``[start, end)``."""
@@ -184,6 +185,10 @@ def _before(at: npt.ArrayLike) -> Int64:
     return np.maximum(np.asarray(at, np.int64), FIRST_INSTANT) - 1
 
 
+def _at_least_0(counts: Int64) -> Int64:
+    return np.where(counts > 0, counts, 0)
+
+
 def _blocks(counts: Int64, kind: npt.NDArray[np.bool_]) -> Iterator[tuple[slice, slice, slice]]:
     """Cut the output into rectangles that fit the processor's cache.
 
@@ -195,7 +200,7 @@ def _blocks(counts: Int64, kind: npt.NDArray[np.bool_]) -> Iterator[tuple[slice,
     change = np.flatnonzero((np.diff(counts) != 0) | (kind[1:] != kind[:-1])) + 1
     edges = [0, *change.tolist(), len(counts)]
     out = 0
-    for low, high in zip(edges[:-1], edges[1:], strict=True):
+    for low, high in itertools.pairwise(edges):
         width = int(counts[low])
         if not width:
             continue

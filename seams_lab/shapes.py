@@ -89,7 +89,8 @@ def violations(data: Graph | Dataset, shapes: Graph | None = None) -> list[Viola
     Raises
     ------
     UnusableInput
-        For shapes found not to be well formed. Shapes that no node can violate are not looked at.
+        For shapes found not to be well formed (those that no node can violate are not looked
+        at), and for a graph in memory with an IRI that is none.
     """
     shapes = shapes_graph() if shapes is None else shapes
     union = _union(data)
@@ -140,10 +141,15 @@ def _union(data: Graph | Dataset) -> Graph:
     if isinstance(data, Dataset) and isinstance(data.store, OxigraphStore):
         quads: Iterable[ox.Quad] = data.store._inner
         store.bulk_extend(ox.Quad(q.subject, q.predicate, q.object) for q in quads)
-    elif isinstance(data, Dataset):
-        filling.addN((s, p, o, filling) for s, p, o, _ in data.quads((None, None, None, None)))
+        return _Flat(store)
+    if isinstance(data, Dataset):
+        triples = ((s, p, o) for s, p, o, _ in data.quads((None, None, None, None)))
     else:
-        filling.addN((s, p, o, filling) for s, p, o in data)
+        triples = (triple for triple in data)
+    try:
+        filling.addN((s, p, o, filling) for s, p, o in triples)
+    except ValueError as error:
+        raise UnusableInput("model", str(error), "valid IRIs", "correct the IRI") from error
     return _Flat(store)
 
 

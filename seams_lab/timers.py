@@ -8,14 +8,10 @@ from dataclasses import dataclass, field, replace
 from rdflib import RDF
 
 from seams_lab.errors import ResolutionError, UnusableInput
-from seams_lab.expressions import (
-    TimeCycle,
-    TimeDuration,
-    TimerExpression,
-    read_timer,
-)
+from seams_lab.expressions import TimeCycle, TimeDuration, TimerExpression
 from seams_lab.graph import ModelGraph
 from seams_lab.payload import Payload, TimerElement
+from seams_lab.profile import read_timer
 from seams_lab.series import Series, series
 from seams_lab.vocabulary import PROC, SEAM
 

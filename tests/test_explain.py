@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from seams_lab.explain import notes
-from seams_lab.expressions import parse
 from seams_lab.instants import to_micros
+from seams_lab.profile import parse
 
 AT = to_micros("2026-11-01T00:00:00Z")
 

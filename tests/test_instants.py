@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seams_lab.errors import UnusableInput
-from seams_lab.expressions import FIRST_INSTANT, LAST_INSTANT, parse
+from seams_lab.expressions import FIRST_INSTANT, LAST_INSTANT
 from seams_lab.instants import to_micros, to_text
+from seams_lab.profile import parse
 
 LAST = LAST_INSTANT + 999_999
 NOON = 1_794_225_600_000_000  # 2026-11-09T12:00:00Z

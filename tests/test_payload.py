@@ -17,7 +17,6 @@ from fixtures.documents import BPMN, CATCH, chain, definitions, flows, process
 
 import seams_lab.payload as payload_module
 from seams_lab.errors import ResolutionError, UnusableInput
-from seams_lab.expressions import read_timer
 from seams_lab.payload import (
     MAX_BYTES,
     MAX_CHAIN,
@@ -25,6 +24,7 @@ from seams_lab.payload import (
     parse_payload,
     read_payload,
 )
+from seams_lab.profile import read_timer
 
 HOUR = documents.timer_definition("timeDuration", '"PT1H"')
 ROOT = f'<bpmn:definitions xmlns:bpmn="{BPMN}">{{}}</bpmn:definitions>'

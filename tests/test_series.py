@@ -32,9 +32,9 @@ from seams_lab.expressions import (
     TimeDate,
     TimeDuration,
     TimerExpression,
-    parse,
 )
 from seams_lab.instants import to_micros, to_text
+from seams_lab.profile import parse
 from seams_lab.series import NONE, Series, series
 
 # ---------------------------------------------------------------- the reference

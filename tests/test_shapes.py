@@ -580,6 +580,10 @@ OWN_SHAPES = {
             sh:property [ sh:path deploy:replicas ;
                 sh:datatype xsd:decimal ; sh:minInclusive 1.5 ; sh:maxInclusive 2 ] .
     """,
+    "a least value": """
+        :S a sh:NodeShape ; sh:targetSubjectsOf deploy:replicas ;
+            sh:property [ sh:path deploy:replicas ; sh:minInclusive 1 ] .
+    """,
     "a switched-off shape": """
         :S a sh:NodeShape ; sh:targetClass arch:Container ;
             sh:class arch:Person ; sh:deactivated true .
@@ -603,7 +607,7 @@ def test_own_shapes_find_something(name: str) -> None:
     data = changed(
         """
         [] a arch:Container ; rdfs:label "Nameless" ; seam:executes :nothing, :bare ;
-            deploy:replicas 3 ; seam:reads "text" ; arch:technology "SQLite", "PostgreSQL" .
+            deploy:replicas 3, "some" ; seam:reads "text" ; arch:technology "SQLite", "PostgreSQL" .
         :bare a proc:Process ; seam:detailedBy :lost .
         :lost a arch:Person ; seam:executes :odd ; seam:notation seam:C4, :odd .
         :ui seam:storedIn :db .
@@ -703,3 +707,10 @@ def test_shapes_that_are_not_well_formed_are_one_clear_error(constraint: str) ->
     text = f"{PREFIXES} :S a sh:NodeShape ; sh:targetClass arch:Container ; {constraint} ."
     with pytest.raises(UnusableInput, match="well-formed SHACL shapes"):
         violations(conforming(), Graph().parse(data=text, format="turtle"))
+
+
+def test_an_iri_that_is_none_is_one_clear_error() -> None:
+    data = conforming()
+    data.add((URIRef("not an IRI"), RDF.type, ARCH.Container))
+    with pytest.raises(UnusableInput, match="valid IRIs"):
+        violations(data)
