@@ -253,24 +253,23 @@ def _of_no_model(graph: ModelGraph, typed: dict[str, list[tuple[str, str]]]) -> 
 
 
 def _not_timers(
-    graph: ModelGraph, model: str, payload: Payload, timers: list[Timer]
+    graph: ModelGraph, typed: list[tuple[str, str]], payload: Payload, timers: list[Timer]
 ) -> Iterator[Finding]:
     known = {t.event for t in timers}
-    for kind, word in INDEX_TYPES.items():
-        for event in graph.typed(kind):
-            if event.startswith(f"{model}#") and event not in known:
-                fragment = event.rpartition("#")[2]
-                element = payload.elements.get(fragment)
-                what = (
-                    f"a {element.tag} with {len(element.definitions)} event definitions, no timer"
-                    if element else "missing"
-                )  # fmt: skip
-                yield on_graph(
-                    graph, event, "drift-not-a-timer", "error",
-                    f"the graph types it proc:{word}, which is {_POSITIONS[word]}; in "
-                    f"{payload.path} the element is {what}",
-                    "remove the type, or give the element its timer",
-                )  # fmt: skip
+    for event, word in typed:
+        if event in known:
+            continue
+        element = payload.elements.get(event.rpartition("#")[2])
+        what = (
+            f"a {element.tag} with {len(element.definitions)} event definitions, no timer"
+            if element else "missing"
+        )  # fmt: skip
+        yield on_graph(
+            graph, event, "drift-not-a-timer", "error",
+            f"the graph types it proc:{word}, which is {_POSITIONS[word]}; in "
+            f"{payload.path} the element is {what}",
+            "remove the type, or give the element its timer",
+        )  # fmt: skip
 
 
 def _expressions(graph: ModelGraph, timers: list[Timer]) -> Iterator[Finding]:

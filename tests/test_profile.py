@@ -350,6 +350,12 @@ def test_a_boundary_cycle_fires_from_its_arming_and_counts_from_its_start(
     assert dues(timer, armed_at) == [f"2026-11-{day}T08:00:00Z" for day in expected]
 
 
+def test_the_first_due_times_after_an_arming_are_as_many_as_asked_for(tmp_path: Path) -> None:
+    timer = read(documents.timer(NON_INTERRUPTING, "timeCycle", DAILY), NOVEMBER, tmp_path)
+    found = first_due(timer, to_micros("2026-11-20T00:00:00Z"), 4)
+    assert [to_text(due) for due in found] == [f"2026-11-{d}T08:00:00Z" for d in (20, 21, 22, 23)]
+
+
 # ---------------------------------------------------------------- which rule speaks first
 
 TWO_RULES = [

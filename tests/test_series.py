@@ -357,6 +357,28 @@ def test_a_window_of_many_series_is_all_due_times_in_it(
     assert len(expected) > 3000
 
 
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0], [1, 0, 3, 2]])
+def test_neighbours_of_different_kinds_with_one_count_do_not_mix(order: list[int]) -> None:
+    mixed = ["R/2026-01-31T08:00:00Z/P1D", "R/2026-01-31T08:00:00Z/P1M",
+             "R/2026-01-29T08:00:00+01:00/PT5H", "R/2024-02-29T00:00:00Z/P1YT1S"]  # fmt: skip
+    cycle = [parse("timeCycle", f'"{mixed[i]}"') for i in order]
+    made = series(cycle, 0)
+    _, _, due = made.expand(np.full(4, 2), np.full(4, 3))
+    assert due.tolist() == [reference(c, 0).due(k) for c in cycle for k in (2, 3, 4)]
+
+
+@pytest.mark.parametrize("day", [1, 29, 30, 31])
+def test_past_its_last_due_time_a_series_with_a_long_period_is_silent(day: int) -> None:
+    """The occurrence that would come next lies millennia beyond the calendar."""
+    cycle = parse("timeCycle", f'"R/0001-01-{day:02}T00:00:00Z/P9998Y"')
+    last = to_micros(f"9999-01-{day:02}")
+    made = series([cycle, cycle], [0, LAST_INSTANT], [False, True])
+    assert made.next(last - 1).tolist() == [last, NONE]
+    assert made.next(LAST_INSTANT).tolist() == [NONE, NONE]
+    assert made.latest(LAST_INSTANT).tolist() == [last, NONE]
+    assert made.count(FIRST_INSTANT, LAST_INSTANT + 1).tolist() == [2, 0]
+
+
 # ---------------------------------------------------------------- other libraries
 
 
