@@ -54,6 +54,7 @@ class Refused(Exception):
 
 
 def refuse(code: str, fact: str, fix: str) -> NoReturn:
+    """Raise Refused."""
     raise Refused(code, fact, fix)
 
 
@@ -64,6 +65,7 @@ def quote(text: str, limit: int = 80) -> str:
 
 
 def parse_literal(kind: str, text: str) -> TimerExpression:
+    """Read the text inside the quotes of a *kind* of expression; raises Refused."""
     if kind == "timeDate":
         at, offset = _date_time(text)
         return TimeDate(at, offset, text)
