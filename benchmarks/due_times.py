@@ -31,7 +31,7 @@ def due_times(report: Report, timers: int, firings: int) -> None:
         table = our_series(made, firings)
         first, counts = table.window(made.low, LAST_INSTANT)
         names = [f"event{i}" for i in range(timers)]
-        ours = table.expand(first, counts)[2].reshape(timers, firings)
+        ours = table.expand(first, counts)[1].reshape(timers, firings)
         in_place = peers.NumpyInPlace(made, firings)
         peer_runs = peers.PEERS[period]
         n = timers * firings
@@ -47,7 +47,9 @@ def due_times(report: Report, timers: int, firings: int) -> None:
             "numpy, one column, new memory": Contender(
                 in_place.anew, n, same(in_place.anew(), ours)
             ),
-            numpy_too: Contender(in_place.with_k, n, "k and due"),
+            numpy_too: Contender(
+                in_place.with_k, n, f"{same(in_place.with_k()[1], ours)}; k and due"
+            ),
             "seams-lab, arrays": Contender(expand, n, "k and due"),
             "seams-lab, DataFrame": Contender(frame, n, f"{framed}; event, process, k and due"),
         }
@@ -150,7 +152,7 @@ def counted(report: Report, timers: int, firings: int) -> None:
     first, counts = table.window(low, LAST_INSTANT)
 
     def made_and_sorted() -> np.ndarray:
-        due = table.expand(first, counts)[2]
+        due = table.expand(first, counts)[1]
         return np.bincount((due - low) // width, minlength=bins)
 
     def closed_form() -> np.ndarray:

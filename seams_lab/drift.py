@@ -24,6 +24,7 @@ from rdflib import RDF
 from seams_lab.errors import UnusableInput
 from seams_lab.findings import Finding
 from seams_lab.graph import ModelGraph, is_bpmn_name, local_name
+from seams_lab.lift.index import element_iri
 from seams_lab.payload import SEAM_WORTHY, Payload
 from seams_lab.profile import not_lifted_fix, not_lifted_reason
 from seams_lab.timers import INDEX_TYPES, Timer
@@ -177,10 +178,12 @@ def _unlifted(
             continue
         if element.tag == "process" and graph.process_of(model, element.id):
             continue
+        iri = element_iri(model, element.id)
         yield Finding(
             payload.path, element.id, "drift-unlifted", "warning",
             f"the {element.tag} has no entry in the graph",
-            f"run seams-lab lift, or state <{model}#{element.id}> seam:inModel <{model}>",
+            f"run seams-lab lift, or state <{iri}> seam:inModel <{model}>" if iri else
+            "give it another id: this one cannot stand in an IRI",
             element.line,
         )  # fmt: skip
 

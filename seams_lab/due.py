@@ -65,7 +65,7 @@ def frame_of(
     """Make the DataFrame of `due_times` from series; *low* and *high* in microseconds (UTC)."""
     first, counts = table.window(low, high)
     kept = _capped(counts, cap)
-    _, k, due = table.expand(first, kept)
+    k, due = table.expand(first, kept)
     frame = pd.DataFrame(
         {
             "event": _repeated(events, kept),

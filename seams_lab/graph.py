@@ -42,6 +42,7 @@ class ModelGraph:
         self.bare = bare
         self._pairs: dict[str, Pairs] = {}
         self._payloads: dict[str, Payload | UnusableInput] = {}
+        self._paths = dict(bare)
 
     @cached_property
     def dataset(self) -> Dataset:
@@ -165,8 +166,11 @@ class ModelGraph:
 
     def payload_path(self, model: str) -> Path:
         """Return where a model's BPMN file lies; raises UnusableInput as `payload` does."""
-        if model in self.bare:
-            return self.bare[model]
+        if model not in self._paths:
+            self._paths[model] = self._payload_path(model)
+        return self._paths[model]
+
+    def _payload_path(self, model: str) -> Path:
         names = self.pairs(str(SEAM.renderPayload)).get(model, ())
         if len(names) != 1:
             raise UnusableInput(
@@ -201,7 +205,8 @@ class ModelGraph:
             real = os.path.realpath(path)
         except ValueError:  # a NUL in the name
             return None
-        return path if Path(real).is_relative_to(self._real_root) else None
+        inside = real == self._real_root or real.startswith(os.path.join(self._real_root, ""))
+        return path if inside else None
 
     @cached_property
     def _real_root(self) -> str:

@@ -145,8 +145,11 @@ class Series:
 
         Bins are half-open: ``edges[i] <= due < edges[i + 1]``; edges in microseconds (UTC).
         """
-        # Edge by edge: the temporaries of one edge fit the cache, those of all do not.
-        upto: Int64 = np.stack([self.latest_k(edge) for edge in _before(edges)])
+        edges = _before(edges)[:, None]
+        # A few edges at a time: their temporaries fit the cache, those of all would not.
+        step = max(1, _CHUNK // max(1, len(self)))
+        parts = [self.latest_k(edges[i : i + step]) for i in range(0, len(edges), step)]
+        upto: Int64 = np.concatenate(parts)
         return upto[1:] - upto[:-1]
 
     def window(self, start: int, end: int) -> tuple[Int64, Int64]:
@@ -154,10 +157,11 @@ class Series:
         low = self.latest_k(_before(start))
         return low + 1, np.maximum(self.latest_k(_before(end)) - low, 0)
 
-    def expand(self, first_k: Int64, counts: Int64) -> tuple[npt.NDArray[np.int32], Int64, Int64]:
+    def expand(self, first_k: Int64, counts: Int64) -> tuple[Int64, Int64]:
         """Make the occurrences ``first_k … first_k + counts - 1`` of each series.
 
-        Returns (series index, k, due), each of length ``counts.sum()``, ordered by series and k.
+        Returns (k, due), each of length ``counts.sum()``, ordered by series and k: row r is of
+        the series ``np.repeat(np.arange(n), counts)[r]``.
         """
         total = int(counts.sum())
         k = np.empty(total, np.int64)
@@ -177,7 +181,7 @@ class Series:
             else:
                 np.multiply(k_out, self.micros[rows, None], out=due_out)
                 due_out += self.start[rows, None]
-        return np.repeat(np.arange(len(self), dtype=np.int32), counts), k, due
+        return k, due
 
 
 def _before(at: npt.ArrayLike) -> Int64:

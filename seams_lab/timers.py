@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from rdflib import RDF
 
 from seams_lab.errors import ResolutionError, UnusableInput
-from seams_lab.expressions import TimeCycle, TimeDuration, TimerExpression
+from seams_lab.expressions import DAY, LAST_INSTANT, TimeCycle, TimeDuration, TimerExpression
 from seams_lab.graph import ModelGraph
 from seams_lab.payload import Payload, TimerElement
 from seams_lab.profile import read_timer
@@ -118,7 +118,11 @@ def _containers(graph: ModelGraph, process: str | None, element: TimerElement) -
 def _judged_at(timer: Timer, at: int) -> Timer:
     """Refuse a duration whose only due time, armed at *at*, lies beyond the calendar."""
     expression = timer.expression
-    if not isinstance(expression, TimeDuration) or series([expression], at).last[0] >= 0:
+    if not isinstance(expression, TimeDuration):
+        return timer
+    # Long ones alone are worth the exact answer: a month has at most 31 days.
+    longest = 31 * DAY * expression.duration.months + expression.duration.micros
+    if at + longest <= LAST_INSTANT or series([expression], at).last[0] >= 0:
         return timer
     refusal = ResolutionError(
         timer.event, "bpmn:timeDuration", f"due after year 9999: {expression.text!r}",

@@ -26,7 +26,8 @@ from fixtures.small_models import (
 
 import seams_lab.drift as drift_module
 from seams_lab.drift import drift
-from seams_lab.findings import CHECKS, Findings
+from seams_lab.findings import CHECKS, Finding, Findings
+from seams_lab.graph import load_graph
 from seams_lab.instants import to_micros
 from seams_lab.model import Model, load
 from seams_lab.timers import timers
@@ -593,3 +594,27 @@ def test_a_finding_about_the_graph_names_the_file_that_says_it(tmp_path: Path) -
         ("https://example.org/a/m#gone", "a.trig", line),
         ("https://example.org/b/m#gone", "b.trig", line + 1),
     }
+
+
+def test_an_id_that_cannot_stand_in_an_iri_is_told_to_change(tmp_path: Path) -> None:
+    found = [f for f in drift_of_ids(tmp_path, "good", "no spaces") if f.check == "drift-unlifted"]
+    assert {f.element: "seams-lab lift" in f.fix for f in found} == {
+        "good": True,
+        "no spaces": False,
+    }
+
+
+def drift_of_ids(folder: Path, *ids: str) -> list[Finding]:
+    tasks = "".join(f'<userTask id="{i}"/>' for i in ids)
+    (folder / "m.bpmn").write_text(
+        '<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL">'
+        f'<process id="p">{tasks}</process></definitions>'
+    )
+    (folder / "m.trig").write_text(
+        "@prefix seam: <https://w3id.org/seams/seam#> ."
+        "@prefix proc: <https://w3id.org/seams/proc#> ."
+        "<https://e.org/m> a seam:Model ; seam:notation seam:BPMN ; seam:renderPayload <m.bpmn> ."
+        "<https://e.org/p> a proc:Process ; seam:detailedBy <https://e.org/m> ."
+    )
+    graph = load_graph(folder)
+    return drift(graph, timers(graph, 0))

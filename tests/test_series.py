@@ -323,7 +323,8 @@ def test_expanding_a_window_is_a_plain_loop(
     counts = [min(n, r.last - k + 1) for r, k, n in zip(references, first, wanted, strict=True)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arithmetic, "_CHUNK", chunk)
-        index, k, due = made.expand(np.array(first, np.int64), np.array(counts, np.int64))
+        k, due = made.expand(np.array(first, np.int64), np.array(counts, np.int64))
+    index = np.repeat(np.arange(len(counts)), counts)
     loop = [
         (i, k0 + j, references[i].due(k0 + j))
         for i, (k0, n) in enumerate(zip(first, counts, strict=True))
@@ -345,7 +346,9 @@ def test_a_window_of_many_series_is_all_due_times_in_it(
     cycle = [parse("timeCycle", f'"{text}"') for text in texts]
     made = series(cycle, 0)
     start, end = to_micros("2026-01-10"), to_micros("2026-05-01")
-    index, k, due = made.expand(*made.window(start, end))
+    first, counts = made.window(start, end)
+    k, due = made.expand(first, counts)
+    index = np.repeat(np.arange(len(counts)), counts)
     expected = []
     for i, one in enumerate(reference(c, 0) for c in cycle):
         occurrence = 0
@@ -363,7 +366,7 @@ def test_neighbours_of_different_kinds_with_one_count_do_not_mix(order: list[int
              "R/2026-01-29T08:00:00+01:00/PT5H", "R/2024-02-29T00:00:00Z/P1YT1S"]  # fmt: skip
     cycle = [parse("timeCycle", f'"{mixed[i]}"') for i in order]
     made = series(cycle, 0)
-    _, _, due = made.expand(np.full(4, 2), np.full(4, 3))
+    _, due = made.expand(np.full(4, 2), np.full(4, 3))
     assert due.tolist() == [reference(c, 0).due(k) for c in cycle for k in (2, 3, 4)]
 
 
@@ -491,7 +494,8 @@ def test_a_duration_is_due_once_after_its_arming(
     made = series([duration, monthly], to_micros(armed_at))
     first, counts = made.window(FIRST_INSTANT, LAST_INSTANT + 1)
     assert counts[0] == (expected is not None)
-    index, _, due = made.expand(first, counts)
+    _, due = made.expand(first, counts)
+    index = np.repeat(np.arange(len(counts)), counts)
     assert [to_text(d) for d in due[index == 0]] == ([expected] if expected else [])
     if expected:
         at = to_micros(expected)
@@ -670,7 +674,7 @@ def test_no_expressions_make_an_empty_series() -> None:
     assert len(made) == 0
     assert len(made.next(0)) == 0
     assert made.count_per_bin([0, 1, 2]).shape == (2, 0)
-    assert [len(column) for column in made.expand(*made.window(0, DAY))] == [0, 0, 0]
+    assert [len(column) for column in made.expand(*made.window(0, DAY))] == [0, 0]
     assert len(series([], [], [])) == 0
 
 
