@@ -336,7 +336,7 @@ def local_name(iri: str) -> str:
 
 
 # Declarations, and a name: the full IRI, or its prefix and local part.
-_PREFIX = re.compile(r"(?im)^\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>")
+_PREFIX = re.compile(r"(?im)(?:^|\.)\s*@?prefix\s+([\w.-]*):\s*<([^>]*)>")
 _ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BASE = re.compile(r"(?im)^\s*@?base\s+<([^>]*)>")
 _NAME = re.compile(r"<([^<>\"{}|^`\s]*)>|([\w.-]*):([\w.-]*\w)")

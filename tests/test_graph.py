@@ -386,3 +386,13 @@ def test_the_dataset_is_the_same_graph(tmp_path: Path) -> None:
     assert [str(row[0]) for row in rows] == [f"{BASE}c"]  # type: ignore[index]
     assert len(graph.store) == len(list(graph.dataset.quads()))
     assert STARTED_BPMN.count("timerEventDefinition") == 2
+
+
+def test_locate_reads_several_prefixes_on_one_line(tmp_path: Path) -> None:
+    (tmp_path / "a.trig").write_text(
+        "@prefix a: <https://a.org/> . @prefix : <https://e.org/> .\n:c a:p :d .\n"
+    )
+    graph = load_graph(tmp_path)
+    assert [graph.locate(f"https://{iri}")[1] for iri in ("e.org/c", "e.org/d", "a.org/p")] == [
+        2
+    ] * 3
