@@ -1,4 +1,4 @@
-"""The command line: seams-lab check | timers | due | impact | lift MODEL.
+"""The command line: seams-lab check | timers | due | impact | lift | run MODEL, and more.
 
 Exit status: 0 clean, 1 findings of severity error, 2 unusable input.
 """
@@ -11,13 +11,12 @@ import warnings
 from dataclasses import asdict
 from enum import StrEnum
 from importlib.metadata import version
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
-import pandas as pd
 import typer
 
-from seams_lab import report
+from seams_lab import report, runtime_commands
+from seams_lab.console import Format, ModelPath, Output, note, rows_of, say, show
 from seams_lab.due import TruncatedWarning, due_times
 from seams_lab.errors import SeamsError, UnusableInput
 from seams_lab.expressions import DAY
@@ -38,14 +37,6 @@ UNUSABLE, ERRORS = 2, 1
 _TABLE_ROWS = 100
 
 
-class Format(StrEnum):
-    """How to print."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-
-
 class CheckFormat(StrEnum):
     """How to print findings."""
 
@@ -56,10 +47,6 @@ class CheckFormat(StrEnum):
     sarif = "sarif"
 
 
-ModelPath = Annotated[
-    Path, typer.Argument(metavar="MODEL", help="A folder, a .trig file or a .bpmn file.")
-]
-Output = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
 At = Annotated[
     str | None,
     typer.Option(
@@ -88,13 +75,13 @@ def check_command(
     columns = ["severity", "file", "line", "element", "check", "message", "fix"]
     rows = [asdict(f) for f in findings]
     if form is CheckFormat.github:
-        _print(report.as_github(findings))
+        say(report.as_github(findings))
     elif form is CheckFormat.sarif:
-        _print(report.as_sarif(findings, version("seams-lab")))
+        say(report.as_sarif(findings, version("seams-lab")))
     else:
-        _show(rows, columns, Format(form.value))
+        show(rows, columns, Format(form.value))
         if form is CheckFormat.table:
-            _print(f"{model}: {findings.summary()}")
+            say(f"{model}: {findings.summary()}")
     if findings.errors:
         raise typer.Exit(ERRORS)
 
@@ -118,11 +105,11 @@ def timers_command(
                "due"]  # fmt: skip
     if form is not Format.table:
         columns = [*rows[0]] if rows else columns
-    _show(rows, columns, form)
+    show(rows, columns, form)
     if explain and form is Format.table:
         for row in rows:
             for text in [*row["notes"], *([f"fix: {row['fix']}"] if row["fix"] else [])]:
-                _print(f"{row['event']}: {text}")
+                say(f"{row['event']}: {text}")
     _tell_unreadable(loaded)
 
 
@@ -160,14 +147,14 @@ def due_command(
         )
     ]
     shown = rows[:_TABLE_ROWS] if form is Format.table else rows
-    _show(shown, ["event", "process", "k", "due"], form)
+    show(shown, ["event", "process", "k", "due"], form)
     for warning in caught:
-        _note(str(warning.message))
+        note(str(warning.message))
     if len(shown) < len(rows):
-        _note(f"{len(rows) - len(shown):,} more rows; --format csv or json prints all")
+        note(f"{len(rows) - len(shown):,} more rows; --format csv or json prints all")
     refused = [r["event"] for r in timer_records(loaded, armed) if r["verdict"] == "refuse"]
     if refused:
-        _note(f"refused, so without due times: {', '.join(refused)}")
+        note(f"refused, so without due times: {', '.join(refused)}")
     _tell_unreadable(loaded)
 
 
@@ -191,17 +178,17 @@ def impact_command(
     columns: list[str]
     if smallest:
         frame = cut_sets(loaded)
-        rows, columns = _rows(frame), list(frame.columns)
+        rows, columns = rows_of(frame), list(frame.columns)
         if frame.attrs["not_searched"]:
-            _note(f"too many combinations to try: {', '.join(frame.attrs['not_searched'])}")
+            note(f"too many combinations to try: {', '.join(frame.attrs['not_searched'])}")
     elif node:
-        rows = _rows(impact(loaded, node).astype({"effect": str}))
+        rows = rows_of(impact(loaded, node).astype({"effect": str}))
         columns = ["event", "process", "role", "container", "effect", "reason"]
         columns = columns if form is Format.table else [*columns, "cause", "event_iri"]
     else:
         matrix = impact_matrix(loaded).reset_index()
-        rows, columns = _rows(matrix), [str(c) for c in matrix.columns]
-    _show(rows, columns, form)
+        rows, columns = rows_of(matrix), [str(c) for c in matrix.columns]
+    show(rows, columns, form)
 
 
 @app.command("lift")
@@ -221,14 +208,17 @@ def lift_command(
     loaded = load(model)
     lifting = plan(loaded, base)
     if dry_run:
-        _print(lifting.diff())
+        say(lifting.diff())
     else:
-        _print(repr(lifting))
+        say(repr(lifting))
         for path in lifting.write():
-            _print(f"wrote {path}")
-    for note in lifting.notes:
-        _note(note)
+            say(f"wrote {path}")
+    for remark in lifting.notes:
+        note(remark)
     _tell_unreadable(loaded)
+
+
+runtime_commands.register(app)
 
 
 @app.callback(invoke_without_command=True)
@@ -238,29 +228,8 @@ def _common(
     ] = False,
 ) -> None:
     if show_version:
-        _print(version("seams-lab"))
+        say(version("seams-lab"))
         raise typer.Exit
-
-
-def _show(rows: list[dict[str, Any]], columns: list[str], form: Format) -> None:
-    if form is Format.json:
-        _print(report.as_json(rows))
-    elif form is Format.csv:
-        _print(report.as_csv(rows, columns))
-    elif rows:
-        report.print_table(rows, columns)
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
-
-
-def _print(text: str) -> None:
-    typer.echo(text)
-
-
-def _note(text: str) -> None:
-    typer.echo(f"note: {text}", err=True)
 
 
 def _tell_unreadable(model: Model) -> None:

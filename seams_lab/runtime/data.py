@@ -66,7 +66,7 @@ def checked(value: object, where: str) -> dict[str, Any]:
     {'order': {'lines': [1, 2.5]}}
     """
     if type(value) is not dict:
-        _refuse(where, f"the data is a {_kind(value)}, not a dict", "pass a dict")
+        _refuse(where, f"data has type {_kind(value)}", "pass a dict")
     for name in sorted(RESERVED_NAMES.intersection(k for k in value if type(k) is str)):
         _refuse(where, f"data has the reserved name {name!r}", "choose another name")
     copy: dict[str, Any] = _Copier(where).copy(value, "data", 1)
@@ -84,7 +84,10 @@ class _Copier:
 
     def copy(self, value: object, path: str, depth: int) -> Any:
         kind = type(value)
+        # Each value takes a byte at least, so this stops early and never wrongly.
         self.seen += 1
+        if self.seen > MAX_BYTES:
+            _too_large(self.where, f"data has more than {MAX_BYTES:,} bytes as JSON")
         if kind is str:
             self.text(value, path)  # type: ignore[arg-type]
         elif kind is dict or kind is list:
@@ -108,9 +111,7 @@ class _Copier:
                 )
         elif value is not None and kind is not bool:
             fix = _FIXES.get(kind.__name__, "turn it into one of these")
-            self.refuse(f"{_short(path)} is a {_kind(value)}", fix)
-        if self.seen > MAX_BYTES:
-            _too_large(self.where, f"data has more than {MAX_BYTES:,} bytes as JSON")
+            self.refuse(f"{_short(path)} has type {_kind(value)}", fix)
         return value
 
     def object(self, value: dict[object, object], path: str, depth: int) -> dict[str, Any]:

@@ -38,11 +38,13 @@ meta = Table(
     Column("value", Text, nullable=False),
 )
 
-#: The timers that replicas agreed on, with the failures of starts before their commit.
+#: The timers that replicas agreed on (`role`: start or wait; `expression`: its kind and text),
+#: with the failures of starts before their commit.
 timer = Table(
     "seams_timer",
     metadata,
     Column("event", Text, primary_key=True),
+    Column("role", Text, nullable=False),
     Column("expression", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
     Column("failure", Text),

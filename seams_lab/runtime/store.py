@@ -29,6 +29,7 @@ Watch = Callable[[str], None]
 
 # How long a SQLite writer waits for the one write lock before it gives up the round.
 _BUSY_SECONDS = 30
+_READING = {"seams_reading": True}
 
 
 class StoreFailure(SeamsError):
@@ -95,10 +96,17 @@ class Store:
             yield Transaction(connection, self.watch)
 
     @contextmanager
-    def _connection(self) -> Iterator[Any]:
+    def reading(self) -> Iterator[Transaction]:
+        """Open a transaction that only looks: on SQLite it waits for no writer."""
+        with self._connection(_READING) as connection:
+            yield Transaction(connection, self.watch)
+
+    @contextmanager
+    def _connection(self, options: dict[str, Any] | None = None) -> Iterator[Any]:
         committing = False
         try:
-            with self._alone, self._engine.connect() as connection:
+            with self._alone, self._engine.connect() as plain:
+                connection = plain.execution_options(**options) if options else plain
                 with connection.begin():
                     yield connection
                     committing = True
@@ -121,7 +129,7 @@ class Store:
         if self.is_sqlite:
             return clock.now()
         query = "SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)"
-        with self._connection() as connection:
+        with self._connection(_READING) as connection:
             return int(connection.scalar(text(query)))
 
     def close(self) -> None:
@@ -201,7 +209,8 @@ def _engine(address: URL, in_memory: bool) -> Engine:
 
     @event.listens_for(engine, "begin")
     def _on_begin(connection: Any) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        reading = connection.get_execution_options().get("seams_reading")
+        connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
     return engine
 

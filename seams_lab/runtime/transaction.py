@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
@@ -30,6 +30,15 @@ from seams_lab.runtime.rows import as_names, as_rows, insert_rows, rows_of
 from seams_lab.runtime.schema import firing, instance, meta, timer, trace, wait
 
 
+class WaitKey(NamedTuple):
+    """A waiting timer that could be taken."""
+
+    instance: str
+    task: str
+    event: str
+    due: int
+
+
 @dataclass(frozen=True, slots=True)
 class WaitClaim:
     """A waiting timer that this replica may fire: its lease, by token."""
@@ -42,16 +51,21 @@ class WaitClaim:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """An instance that this replica may step, by token, and the due timers taken with it."""
+    """An instance that this replica may step, by token, and the due timers taken with it.
+
+    ``recorded`` are all tasks of its rows in the table of waiting timers.
+    """
 
     instance: str
     process: str
     correlation_key: str
     revision: int
     checkpoint: str
+    status: str
     attempts: int
     token: int
     waits: tuple[WaitClaim, ...] = ()
+    recorded: frozenset[str] = frozenset()
 
 
 class Transaction:
@@ -79,10 +93,13 @@ class Transaction:
 
     # ------------------------------------------------------------------ timers
 
-    def add_timers(self, expressions: dict[str, str]) -> None:
+    def add_timers(self, role: str, expressions: dict[str, str]) -> None:
         """Record the expressions of events that the store does not know yet."""
-        rows = [{"event": e, "expression": x, "attempts": 0} for e, x in expressions.items()]
-        self._insert("add_timers", timer, rows, ("event", "expression", "attempts"))
+        rows = [
+            {"event": event, "role": role, "expression": expression, "attempts": 0}
+            for event, expression in sorted(expressions.items())
+        ]
+        self._insert("add_timers", timer, rows, ("event", "role", "expression", "attempts"))
 
     def expressions(self, events: Iterable[str]) -> dict[str, str]:
         """The recorded expression of each event."""
@@ -165,11 +182,11 @@ class Transaction:
         self._insert("insert_instances", instance, sorted(rows, key=lambda r: str(r["id"])),
                      columns)  # fmt: skip
 
-    def ready_waits(self, events: Sequence[str], now: int, limit: int) -> list[tuple[str, str]]:
+    def ready_waits(self, events: Sequence[str], now: int, limit: int) -> list[WaitKey]:
         """Find due timers that can be taken, oldest first, fairly over *events*.
 
         Each event with something due gets an equal share of *limit*. The cost grows with the
-        number of events and with *limit*, not with the backlog. Returns (instance, task).
+        number of events and with *limit*, not with the backlog.
         """
         rows = rows_of(self._dialect, ("event",))
         oldest = (
@@ -192,7 +209,7 @@ class Transaction:
         parameters = as_names(active) | {"now": now, "share": share}
         found = self._run("ready_waits", text(_READY[self._dialect]), parameters)
         ordered = sorted(found, key=lambda r: (r.claimable_at, r.instance, r.task))
-        return [(row.instance, row.task) for row in ordered[:limit]]
+        return [WaitKey(row.instance, row.task, row.event, row.due) for row in ordered[:limit]]
 
     def ready_instances(self, processes: Sequence[str], now: int, limit: int) -> list[str]:
         """Find instances with steps to do that can be taken, oldest first."""
@@ -235,6 +252,7 @@ class Transaction:
                 instance.c.correlation_key,
                 instance.c.revision,
                 instance.c.checkpoint,
+                instance.c.status,
                 instance.c.attempts,
                 instance.c.token,
             )
@@ -358,6 +376,17 @@ class Transaction:
         )
         self._run("postpone_wait", statement)
 
+    def unknown_waits(self, processes: Sequence[str], known: Iterable[str]) -> dict[str, int]:
+        """Waiting timers of events that are not *known*: event → how many instances wait."""
+        statement = (
+            select(wait.c.event, func.count())
+            .join(instance, instance.c.id == wait.c.instance)
+            .where(instance.c.process.in_(processes))
+            .group_by(wait.c.event)
+        )
+        counts = dict(self._run("unknown_waits", statement).tuples().all())
+        return {event: counts[event] for event in sorted(counts.keys() - set(known))}
+
     def delete_waits_of_events(self, events: Iterable[str]) -> int:
         """Delete the timers of events that the model no longer has (ruling 23)."""
         rows = rows_of(self._dialect, ("event",))
@@ -388,12 +417,32 @@ class Transaction:
         other = self._run("next_instance", statement).scalar()
         return min((x for x in (at, other) if x is not None), default=None)
 
+    def revive(self, instance_id: str, now: int) -> bool:
+        """Let an instance that failed be tried again now; its timers too."""
+        failed = update(instance).where(instance.c.id == instance_id,
+                                        instance.c.status == "failed",
+                                        instance.c.holder.is_(None))  # fmt: skip
+        again = failed.values(attempts=0, claimable_at=now)
+        if self._run("revive", again).rowcount != 1:
+            return False
+        waits = update(wait).where(wait.c.instance == instance_id, wait.c.claimable_at.is_(None))
+        self._run("revive_waits", waits.values(claimable_at=wait.c.due))
+        return True
+
     def prune_firings(self, before: int) -> int:
         """Delete firings due before an instant, but never an event's newest one (ruling 20)."""
         later = firing.alias("later")
         newer = exists().where(later.c.event == firing.c.event, later.c.due > firing.c.due)
         statement = delete(firing).where(and_(firing.c.due < before, newer))
         return int(self._run("prune_firings", statement).rowcount)
+
+    def checkpoint(self, instance_id: str) -> tuple[str, str] | None:
+        """The process and the newest checkpoint of an instance, or None."""
+        statement = select(instance.c.process, instance.c.checkpoint).where(
+            instance.c.id == instance_id
+        )
+        row = self._run("checkpoint", statement).one_or_none()
+        return None if row is None else (row.process, row.checkpoint)
 
     def read(self, statement: Any, parameters: Any = None) -> list[Any]:
         """Rows of a query that only looks (`status.py`)."""
@@ -420,14 +469,14 @@ class Transaction:
 # two databases spell differently.
 _READY = {
     "postgresql": """
-        SELECT w.instance, w.task, w.claimable_at
+        SELECT w.instance, w.task, w.event, w.due, w.claimable_at
         FROM json_to_recordset(CAST(:rows AS json)) AS r(event text)
         CROSS JOIN LATERAL (
-            SELECT instance, task, claimable_at FROM seams_wait
+            SELECT instance, task, event, due, claimable_at FROM seams_wait
             WHERE event = r.event AND claimable_at <= :now
             ORDER BY claimable_at LIMIT :share) AS w""",
     "sqlite": """
-        SELECT w.instance, w.task, w.claimable_at
+        SELECT w.instance, w.task, w.event, w.due, w.claimable_at
         FROM json_each(:rows) AS r
         JOIN seams_wait AS w ON w.rowid IN (
             SELECT x.rowid FROM seams_wait AS x

@@ -1,0 +1,311 @@
+"""The scheduler: finds what is due and claims it, in bounded rounds, through the store alone.
+
+Three claims, each one transaction:
+
+- a **timer start** by its firing row (event, due) with the new instance and its first checkpoint
+  (R69). Only the newest due time can be claimed; the row counts the skipped ones, and an older due
+  time can never be inserted any more (ruling 19);
+- a **waiting timer** by a lease on its row and on its instance, with tokens (R72, ruling 21);
+- an **instance** with steps to do, whose replica did not come back (ruling 19c).
+
+Nothing that decides is kept in memory: each claim asks the store again. What is remembered (the
+newest due time seen) only saves questions whose answer cannot change.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from seams_lab.clock import Clock
+from seams_lab.instants import to_text
+from seams_lab.runtime.engine import Engine, Fired
+from seams_lab.runtime.store import Store
+from seams_lab.runtime.telemetry import Outcome, Telemetry
+from seams_lab.runtime.transaction import Claim, Transaction
+from seams_lab.runtime.worker import Retries, told
+from seams_lab.series import NONE
+from seams_lab.timers import Timer, timer_series
+
+log = logging.getLogger("seams_lab.timer")
+
+
+@dataclass(frozen=True)
+class Work:
+    """A claimed instance to step; `workflow` and `start` where it has just been started."""
+
+    claim: Claim
+    workflow: Any = None
+    start: Fired | None = None
+
+
+@dataclass
+class _Batch:
+    """What the transaction of one batch of starts decided."""
+
+    work: list[Work]
+    known: dict[str, int]
+    elsewhere: list[tuple[str, int]]
+    failures: list[tuple[str, str, int]]
+    retry_at: dict[str, int]
+
+
+class Scheduler:
+    """Claims due work for one replica.
+
+    Parameters
+    ----------
+    starts, waits : sequence of Timer
+        The timer starts that the replica's container schedules; the timers that instances of the
+        processes it executes wait on.
+    processes : sequence of str
+        The processes whose instances it may resume.
+    lease : int
+        Length of a lease, in microseconds.
+    batch : int
+        How many starts one transaction claims at most.
+    """
+
+    def __init__(
+        self, store: Store, engine: Engine, clock: Clock, telemetry: Telemetry, replica: str,
+        starts: Sequence[Timer], waits: Sequence[Timer], processes: Sequence[str], lease: int,
+        new_id: Callable[[], str], batch: int = 100, retries: Retries | None = None,
+    ) -> None:  # fmt: skip
+        self._store, self._engine, self._clock = store, engine, clock
+        self._telemetry, self._replica, self._lease = telemetry, replica, lease
+        self._retries, self._new_id, self._batch = retries or Retries(), new_id, batch
+        self._processes = sorted(processes)
+        self._starts = sorted(starts, key=lambda t: t.event)
+        self._series = timer_series(self._starts, 0)
+        self._row = {timer.event: row for row, timer in enumerate(self._starts)}
+        self._expressions = {t.event: stored_text(t) for t in [*starts, *waits]}
+        self._wait_events = sorted(t.event for t in waits)
+        # Hints, per row of _starts: the newest due time known to be recorded, the time of a retry.
+        self._newest = np.full(len(self._starts), NONE)
+        self._retry_at = np.full(len(self._starts), NONE)
+        self._open = np.ones(len(self._starts), bool)
+        #: Events whose expression in the store is another one, with that expression (ruling 19b).
+        self.changed: dict[str, str] = {}
+
+    def refresh(self) -> None:
+        """Look again which expressions the store holds; stop claiming those that differ."""
+        with self._store.transaction() as tx:
+            stored = tx.expressions(self._expressions)
+        changed = {e: x for e, x in stored.items() if x != self._expressions[e]}
+        for event in sorted(changed.keys() - self.changed.keys()):
+            log.warning(
+                "timer changed %s here %s store %s: not claimed until the change is accepted",
+                event, self._expressions[event], changed[event],
+            )  # fmt: skip
+        for event in sorted(self.changed.keys() - changed.keys()):
+            log.info("timer agreed %s %s", event, self._expressions[event])
+        self.changed = changed
+        self._open = np.array([t.event not in changed for t in self._starts], bool)
+
+    def accept(self) -> list[str]:
+        """Make this replica's expressions the store's; returns the events that changed."""
+        events = sorted(self.changed)
+        with self._store.transaction() as tx:
+            tx.lock_timers(events)
+            tx.set_expressions({event: self._expressions[event] for event in events})
+        self.refresh()
+        return events
+
+    # ------------------------------------------------------------------ timer starts
+
+    def claim_starts(self) -> list[Work]:
+        """Claim due timer starts: at most one batch, the oldest due times first.
+
+        Returns the instances started, held by this replica and not stepped yet.
+        """
+        if not self._starts:
+            return []
+        now = self._clock.now()
+        latest = self._series.latest(now)
+        ready = (latest > self._newest) & (self._retry_at <= now) & self._open
+        rows = np.flatnonzero(ready)
+        rows = rows[np.lexsort((rows, latest[rows]))][: self._batch]
+        if not len(rows):
+            return []
+        due = {self._starts[row].event: int(latest[row]) for row in rows}
+        began = self._telemetry.mark()
+        with self._store.transaction() as tx:
+            batch = self._claim(tx, due, now)
+        self._settle(batch, due, now, began)
+        return batch.work
+
+    def _claim(self, tx: Transaction, due: dict[str, int], now: int) -> _Batch:
+        locked = tx.lock_timers(due)
+        newest = tx.newest_starts(locked)
+        batch = _Batch([], dict(newest), [], [], {})
+        events = []
+        for event, (expression, _, retry_at) in locked.items():
+            if expression != self._expressions[event]:
+                continue
+            if newest.get(event, NONE) >= due[event]:
+                batch.elsewhere.append((event, due[event]))
+            elif retry_at is not None and retry_at > now:
+                batch.retry_at[event] = retry_at
+            else:
+                events.append(event)
+        started = self._started(events, locked, newest, due, now, batch)
+        inserted = tx.insert_firings([row for _, row, _ in started])
+        won = []
+        for work, row, instance in started:
+            key = (row["event"], row["due"], "")
+            batch.known[row["event"]] = row["due"]
+            if key in inserted:
+                won.append(instance)
+                batch.work.append(work)
+            else:
+                batch.elsewhere.append((row["event"], row["due"]))
+        tx.insert_instances(won)
+        recovered = [w.start.event for w in batch.work if w.start and locked[w.start.event][1]]
+        if recovered:
+            tx.clear_start_failures(recovered)
+        for event, failure, attempts in batch.failures:
+            batch.retry_at[event] = self._retries.at(attempts, now)
+            tx.record_start_failure(event, failure, attempts, batch.retry_at[event])
+        return batch
+
+    def _started(self, events: list[str], locked: dict[str, tuple[str, int, int | None]],
+                 newest: dict[str, int], due: dict[str, int], now: int,
+                 batch: _Batch) -> list[tuple[Work, dict[str, Any], dict[str, Any]]]:  # fmt: skip
+        """Make the instances of due starts: (work, firing row, instance row) each.
+
+        One that cannot be made goes to the batch's failures and holds up no other.
+        """
+        if not events:
+            return []
+        rows = np.array([self._row[event] for event in events])
+        since = np.array([newest.get(event, NONE) for event in events])
+        skipped = self._series[rows].skipped(since, now).tolist()
+        made = []
+        for event, missed in zip(events, skipped, strict=True):
+            timer = self._starts[self._row[event]]
+            try:
+                workflow = self._engine.new_workflow(timer.process, {}, now, start=event)
+                checkpoint = self._engine.checkpoint(workflow)
+            except Exception as error:
+                batch.failures.append((event, told(error), locked[event][1] + 1))
+                continue
+            claim = Claim(self._new_id(), timer.process, to_text(due[event]), 1, checkpoint,
+                          "running", 0, 1)  # fmt: skip
+            firing = {"event": event, "due": due[event], "waiter": "", "instance": claim.instance,
+                      "skipped": missed, "fired_at": now, "fired_by": self._replica}  # fmt: skip
+            made.append((
+                Work(claim, workflow, Fired(event, due[event], missed)),
+                firing,
+                first_row(claim, self._replica, now, now + self._lease),
+            ))  # fmt: skip
+        return made
+
+    def _settle(self, batch: _Batch, due: dict[str, int], now: int, began: Any) -> None:
+        """After the commit: remember, log, count."""
+        for event, newest in batch.known.items():
+            self._newest[self._row[event]] = max(newest, self._newest[self._row[event]])
+        for event, at in batch.retry_at.items():
+            self._retry_at[self._row[event]] = at
+        outcomes = []
+        for work in batch.work:
+            start = work.start
+            assert start is not None
+            outcomes.append(Outcome(start.event, start.due, work.claim.instance))
+            self._telemetry.fired(start.event, start.due, work.claim.instance, now)
+            if start.skipped:
+                self._telemetry.missed(start.event, start.skipped)
+        for event, at in batch.elsewhere:
+            outcomes.append(Outcome(event, at, None))
+            self._telemetry.claimed_elsewhere(event, at)
+        for event, failure, attempts in batch.failures:
+            outcomes.append(Outcome(event, due[event], None))
+            self._telemetry.start_failed(event, due[event], failure, attempts)
+        self._telemetry.claim_spans(outcomes, began)
+
+    # ------------------------------------------------------------------ waiting timers, instances
+
+    def claim_waits(self, limit: int) -> list[Work]:
+        """Take the leases of at most *limit* due timers, with their instances."""
+        events = [e for e in self._wait_events if e not in self.changed]
+        if not events or limit < 1:
+            return []
+        now = self._clock.now()
+        began = self._telemetry.mark()
+        with self._store.transaction() as tx:
+            ready = tx.ready_waits(events, now, limit)
+            if not ready:
+                return []
+            until = now + self._lease
+            ids = {key.instance for key in ready}
+            claims = tx.take_instances(ids, self._replica, now, until)
+            taken = tx.take_waits(claims, events, self._replica, now, until) if claims else {}
+            recorded = tx.waits_of(claims) if claims else {}
+        got = {(i, w.task) for i, waits in taken.items() for w in waits}
+        outcomes = [Outcome(w.event, w.due, i) for i, waits in taken.items() for w in waits]
+        for key in ready:
+            if (key.instance, key.task) not in got:
+                outcomes.append(Outcome(key.event, key.due, None))
+                self._telemetry.claimed_elsewhere(key.event, key.due)
+        self._telemetry.claim_spans(outcomes, began)
+        return [
+            Work(replace(claim, waits=tuple(taken.get(key, ())),
+                         recorded=frozenset(recorded.get(key, ()))))
+            for key, claim in sorted(claims.items())
+        ]  # fmt: skip
+
+    def claim_instances(self, limit: int) -> list[Work]:
+        """Take at most *limit* instances that have steps to do and that nobody holds any more."""
+        if limit < 1:
+            return []
+        now = self._clock.now()
+        with self._store.transaction() as tx:
+            ready = tx.ready_instances(self._processes, now, limit)
+            if not ready:
+                return []
+            claims = tx.take_instances(ready, self._replica, now, now + self._lease)
+            recorded = tx.waits_of(claims) if claims else {}
+        return [
+            Work(replace(claim, recorded=frozenset(recorded.get(key, ()))))
+            for key, claim in sorted(claims.items())
+        ]
+
+    def next_wake(self) -> int | None:
+        """When something can next be claimed: a due time, a lease's expiry, a retry; or None."""
+        now = self._clock.now()
+        candidates = []
+        if self._starts and self._open.any():
+            # What is due already and not known to be recorded waits for its retry, or for now.
+            latest = self._series.latest(now)
+            overdue = self._open & (latest > self._newest)
+            if overdue.any():
+                candidates.append(int(np.maximum(self._retry_at[overdue], now).min()))
+            coming = self._series.next(now)[self._open]
+            coming = coming[coming != NONE]
+            if len(coming):
+                candidates.append(int(coming.min()))
+        events = [e for e in self._wait_events if e not in self.changed]
+        with self._store.transaction() as tx:
+            first = tx.next_claimable(events, self._processes)
+        if first is not None:
+            candidates.append(first)
+        return min(candidates, default=None)
+
+
+def stored_text(timer: Timer) -> str:
+    """A timer's expression as the store keeps it: ``timeCycle R/2026-11-09T08:00:00Z/P1D``."""
+    assert timer.expression is not None
+    return f"{timer.element.kind} {timer.expression.text}"
+
+
+def first_row(claim: Claim, replica: str, now: int, until: int) -> dict[str, Any]:
+    """The row of a new instance that its replica holds."""
+    return {
+        "id": claim.instance, "process": claim.process, "correlation_key": claim.correlation_key,
+        "status": claim.status, "revision": claim.revision, "checkpoint": claim.checkpoint,
+        "tasks": "[]", "attempts": 0, "holder": replica, "token": claim.token,
+        "claimable_at": until, "created_at": now, "changed_at": now,
+    }  # fmt: skip
