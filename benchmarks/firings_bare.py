@@ -9,6 +9,7 @@ deadlock: all lock in one order.
 
 from __future__ import annotations
 
+from typing import Any
 
 from benchmarks.firings_race import (
     PAYLOAD,
@@ -93,7 +94,9 @@ class BareLoop:
 
     def __init__(self, batch: int = BATCH) -> None:
         self.batch = batch
-        self.name = f"bare inserts, {batch} a transaction" if batch > 1 else "bare inserts, one by one"
+        self.name = (
+            f"bare inserts, {batch} a transaction" if batch > 1 else "bare inserts, one by one"
+        )
         self.settings = "psycopg 3 / sqlite3 (WAL, BEGIN IMMEDIATE, synchronous FULL)"
         self.errors = self.deadlocks = 0
 

@@ -15,6 +15,8 @@ import asyncio
 import datetime as dt
 import importlib.util
 import itertools
+import os
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -118,16 +120,17 @@ def measure(peer: Peer, store_url: str, processes: int, firings: int) -> Row:
 async def async_writer(url: str) -> Callable[[str], Awaitable[None]]:
     """As :func:`writer`, for one event loop: a few connections in turn, so that commits overlap.
 
-    sqlite3 has no asynchronous call; a row is written in the loop, which takes less time than to
-    hand it to a thread.
+    SQLite: by a thread. In the loop, a row that waits for the lock would keep the transaction
+    that holds it from its end.
     """
     if kind_of(url) == SQLITE:
-        write_now = writer(url)
+        write, alone = writer(url), asyncio.Lock()
 
-        async def write(job: str) -> None:
-            write_now(job)
+        async def write_in_thread(job: str) -> None:
+            async with alone:
+                await asyncio.to_thread(write, job)
 
-        return write
+        return write_in_thread
     import psycopg
 
     insert = insert_of(url)
@@ -142,12 +145,13 @@ async def async_writer(url: str) -> Callable[[str], Awaitable[None]]:
 
 # ---------------------------------------------------------------------- APScheduler 4
 
-_write: Callable[[str], Awaitable[None]]
+#: What the jobs of this worker process write with: APScheduler finds the job by its name alone.
+_APSCHEDULER: dict[str, Callable[[str], Awaitable[None]]] = {}
 
 
 async def apscheduler_job(job: str) -> None:
-    """The job; APScheduler stores its name, so it is not a closure."""
-    await _write(job)
+    """Write the row of one firing."""
+    await _APSCHEDULER["write"](job)
 
 
 def _apscheduler(url: str) -> Any:
@@ -180,7 +184,7 @@ def fill_apscheduler(url: str, firings: int) -> None:
             for k in range(firings):
                 trigger = DateTrigger(EPOCH + dt.timedelta(seconds=k))
                 schedule = Schedule(id=f"{k:06}", task_id=task.id, trigger=trigger,
-                                    args=(f"{k:06}",))  # fmt: skip
+                                    args=(f"{k:06}",), job_executor="async")  # fmt: skip
                 schedule.next_fire_time = trigger.next()
                 await scheduler.data_store.add_schedule(schedule, ConflictPolicy.exception)
 
@@ -194,8 +198,7 @@ def work_apscheduler(gate: Gate, url: str) -> None:
     """Scheduler and worker in one: it makes jobs of due schedules and runs them."""
 
     async def work() -> None:
-        global _write
-        _write = await async_writer(url)
+        _APSCHEDULER["write"] = await async_writer(url)
         async with _apscheduler(url) as scheduler:
             gate.wait()
             await scheduler.run_until_stopped()
@@ -230,13 +233,13 @@ def fill_procrastinate(url: str, firings: int) -> None:
 
 
 def work_procrastinate(gate: Gate, url: str) -> None:
-    """A worker with ten coroutines; it takes one job after the other, at each end it looks again."""
+    """A worker with ten coroutines; each takes the next job when its own is done."""
 
     async def work() -> None:
         app = _procrastinate(url, await async_writer(url))
         async with app.open_async():
             gate.wait()
-            await app.run_worker_async(concurrency=int(__import__("os").environ.get("PC","10")), install_signal_handlers=False)
+            await app.run_worker_async(concurrency=10, install_signal_handlers=False)
 
     asyncio.run(work())
 
@@ -262,7 +265,11 @@ def fill_pgqueuer(url: str, firings: int) -> None:
 
 
 def work_pgqueuer(gate: Gate, url: str) -> None:
-    """One queue manager, which takes a hundred jobs at a time."""
+    """One queue manager, which takes up to 500 jobs at a time.
+
+    Over asyncpg: with psycopg its listener holds the one connection while it waits, and one
+    process ran a ninth of this.
+    """
     import asyncpg
     from pgqueuer import PgQueuer
     from pgqueuer.db import AsyncpgDriver
@@ -276,7 +283,7 @@ def work_pgqueuer(gate: Gate, url: str) -> None:
             await write(job.payload.decode())
 
         gate.wait()
-        await manager.run(batch_size=int(__import__("os").environ.get("BS","100")))
+        await manager.run(batch_size=500)
 
     asyncio.run(work())
 
@@ -330,9 +337,11 @@ def work_huey(gate: Gate, url: str) -> None:
 def _dbos(url: str, executor: str) -> Any:
     from dbos import DBOS
 
+    # A smaller pool than its own 20: four processes must fit into a server's 100 connections.
     return DBOS(config={
         "name": "bench", "system_database_url": url, "executor_id": executor,
-        "application_version": "1", "log_level": "WARNING", "max_executor_threads": 10,
+        "application_version": "1", "log_level": "WARNING",
+        "max_executor_threads": 8, "sys_db_pool_size": 10,
     })  # fmt: skip
 
 
@@ -342,7 +351,8 @@ def fill_dbos(url: str, firings: int) -> None:
 
     _dbos(url, "fill")
     DBOS.launch()
-    DBOS.register_queue("bench", worker_concurrency=100, polling_interval_sec=0.01)
+    # Closed until the start signal: its workers look for work as soon as they are launched.
+    DBOS.register_queue("bench", worker_concurrency=0, polling_interval_sec=0.01)
     DBOS.destroy()
     client = DBOSClient(system_database_url=url, application_name="bench")
     for k in range(firings):
@@ -352,10 +362,7 @@ def fill_dbos(url: str, firings: int) -> None:
 
 
 def work_dbos(gate: Gate, url: str) -> None:
-    """One executor: ten threads, each job a workflow with one step."""
-    import os
-    import threading
-
+    """One executor of eight threads; each job a workflow with one step."""
     from dbos import DBOS
 
     local = threading.local()
@@ -372,8 +379,11 @@ def work_dbos(gate: Gate, url: str) -> None:
     def firing(job: str) -> None:
         write(job)
 
-    gate.wait()
     DBOS.launch()
+    gate.wait()
+    queue = DBOS.retrieve_queue("bench")
+    assert queue is not None
+    queue.set_worker_concurrency(1_000)  # of each worker; each of them sets the same
     threading.Event().wait()
 
 
@@ -385,7 +395,7 @@ def peers() -> list[Queue]:
     postgresql, sqlite = frozenset({POSTGRESQL}), frozenset({SQLITE})
     return [
         Queue("pgqueuer", "pgqueuer", postgresql,
-              "batches of 100, jobs as coroutines, notifications",
+              "batches of 500, asyncpg, jobs as coroutines, notifications",
               fill_pgqueuer, work_pgqueuer),
         Queue("Procrastinate", "procrastinate", postgresql,
               "10 coroutines a process, notifications",
@@ -397,7 +407,7 @@ def peers() -> list[Queue]:
               "the same, from its schedule, which it reads every second",
               fill_huey_schedule, work_huey),
         Queue("DBOS", "dbos", postgresql | sqlite,
-              "10 threads a process, 100 workflows at once, looks every 10 ms",
+              "8 threads a process, takes up to 1,000, looks every 10 ms",
               fill_dbos, work_dbos),
         Queue("APScheduler 4", "apscheduler", postgresql | sqlite,
               "100 jobs at once a process, jobs as coroutines",

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
 import sqlite3
+import threading
 import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import wait
 from typing import Any
 
 import psycopg
@@ -202,8 +205,17 @@ def watch(gate: Gate, *names: str) -> None:
         logger.handlers[:] = [_Complaints(gate)]
 
 
+def _end_with_parent() -> None:
+    """End this process at once when its parent has ended in whatever way."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
 def _enter(work: Callable[..., None], gate: Gate, arguments: tuple[Any, ...]) -> None:
     """The life of a worker process. One that fails is begun again, as by a supervisor."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     watch(gate)
     while True:
         try:

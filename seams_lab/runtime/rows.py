@@ -50,3 +50,10 @@ def insert_rows(dialect: str, table: Any, columns: tuple[str, ...], returning: A
     chosen = select(*(rows.c[name] for name in columns)).where(text("true"))
     statement = make(table).from_select(list(columns), chosen).on_conflict_do_nothing()
     return statement.returning(*returning) if returning is not None else statement
+
+
+@lru_cache(maxsize=64)
+def insert_each(table: Any, columns: tuple[str, ...]) -> Any:
+    """Insert one row, given by name (SQLite); one whose key is taken is left out."""
+    values: dict[str, Any] = {name: bindparam(name) for name in columns}
+    return sqlite.insert(table).values(values).on_conflict_do_nothing()

@@ -15,6 +15,7 @@ newest due time seen) only saves questions whose answer cannot change.
 from __future__ import annotations
 
 import logging
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -32,6 +33,9 @@ from seams_lab.series import NONE
 from seams_lab.timers import Timer, timer_series
 
 log = logging.getLogger("seams_lab.timer")
+
+#: How many batches of due starts, the oldest ones, replicas choose from.
+WINDOW = 8
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,8 @@ class Scheduler:
         self._newest = np.full(len(self._starts), NONE)
         self._retry_at = np.full(len(self._starts), NONE)
         self._open = np.ones(len(self._starts), bool)
+        # Whether the last batch met another replica; where this one begins.
+        self._lost, self._turn = False, zlib.crc32(replica.encode())
         #: Events whose expression in the store is another one, with that expression (ruling 19b).
         self.changed: dict[str, str] = {}
 
@@ -126,17 +132,37 @@ class Scheduler:
             return []
         now = self._clock.now()
         latest = self._series.latest(now)
-        ready = (latest > self._newest) & (self._retry_at <= now) & self._open
-        rows = np.flatnonzero(ready)
-        rows = rows[np.lexsort((rows, latest[rows]))][: self._batch]
-        if not len(rows):
-            return []
-        due = {self._starts[row].event: int(latest[row]) for row in rows}
-        began = self._telemetry.mark()
-        with self._store.transaction() as tx:
-            batch = self._claim(tx, due, now)
-        self._settle(batch, due, now, began)
-        return batch.work
+        window = self._due_rows(latest, now)
+        if self._lost and len(window):
+            self._learn(window)
+            window = self._due_rows(latest, now)
+        # Replicas begin with different batches, so that they seldom want the same one.
+        batches = -(-len(window) // self._batch)
+        for number in range(batches):
+            first = (self._turn + number) % batches * self._batch
+            rows = window[first : first + self._batch]
+            due = {self._starts[row].event: int(latest[row]) for row in rows}
+            began = self._telemetry.mark()
+            with self._store.transaction() as tx:
+                batch = self._claim(tx, due, now)
+            self._settle(batch, due, now, began)
+            self._lost = len(batch.work) < len(due)
+            if batch.work:
+                return batch.work
+        return []
+
+    def _due_rows(self, latest: Any, now: int) -> Any:
+        """Rows of _starts that may be claimed, the oldest due times first: a few batches."""
+        rows = np.flatnonzero((latest > self._newest) & (self._retry_at <= now) & self._open)
+        return rows[np.lexsort((rows, latest[rows]))][: WINDOW * self._batch]
+
+    def _learn(self, rows: Any) -> None:
+        """Read which due times others have recorded, without any lock."""
+        with self._store.reading() as tx:
+            newest = tx.newest_starts([self._starts[row].event for row in rows])
+        for event, due in newest.items():
+            row = self._row[event]
+            self._newest[row] = max(due, self._newest[row])
 
     def _claim(self, tx: Transaction, due: dict[str, int], now: int) -> _Batch:
         locked = tx.lock_timers(due)

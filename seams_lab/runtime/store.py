@@ -6,6 +6,8 @@ Nothing else in the runtime speaks SQL.
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
@@ -59,6 +61,8 @@ class Store:
     ------
     UnusableInput
         When the address cannot be used, or the tables there are older or not seams-lab's.
+    StoreFailure
+        When the database cannot be reached.
     """
 
     def __init__(self, url: str | Path, *, create: bool = True) -> None:
@@ -66,7 +70,7 @@ class Store:
         self.is_sqlite = address.get_backend_name() == "sqlite"
         in_memory = self.is_sqlite and address.database in (None, "", ":memory:")
         #: How the store is named in messages: without a password.
-        self.name = address.render_as_string(hide_password=True)
+        self.name = _hidden(address.render_as_string(hide_password=True))
         if self.is_sqlite and not in_memory:
             _require_file(address, self.name, create)
         self.watch: Watch | None = None
@@ -76,8 +80,13 @@ class Store:
         try:
             with self._connection() as connection:
                 prepare(connection, self.name, create)
-        except BaseException:
+        except BaseException as error:
             self._engine.dispose()
+            if _is_no_database(error):
+                raise UnusableInput(
+                    self.name, "a file that is not a SQLite database",
+                    "a seams-lab store, or no file", "check the address, or name another file",
+                ) from None  # fmt: skip
             raise
 
     @contextmanager
@@ -162,22 +171,38 @@ class StoreClock:
 
 def _address(text_: str) -> URL:
     usable = "sqlite:///FILE, sqlite://, postgresql://USER@HOST/DATABASE or the path of a file"
+    seen, fix = repr(_hidden(text_)), "write the address as shown"
+    if not text_.strip() or re.match(r"(postgres|postgresql|sqlite)(\+\w+)?:(?!//)", text_):
+        raise UnusableInput("store", seen, usable, fix)
     if "://" not in text_:
         return URL.create("sqlite", database=text_)
     try:
         address = make_url(text_)
-    except ArgumentError:
-        raise UnusableInput("store", f"{text_!r}", usable, "write the address as shown") from None
+    except (ArgumentError, ValueError):  # ValueError: of a port that is no number
+        raise UnusableInput("store", seen, usable, fix) from None
     backend = address.get_backend_name()
     if backend in ("postgresql", "postgres"):
+        if "@" in (address.host or ""):
+            fix = "write an @ of the password as %40"
+            raise UnusableInput("store", seen, usable, fix)
         return address.set(drivername="postgresql+psycopg")
     if backend == "sqlite":
+        if address.host or address.username or address.password or address.port:
+            raise UnusableInput("store", seen, usable, "write three slashes: sqlite:///FILE")
         return address.set(drivername="sqlite")
     raise UnusableInput("store", f"{backend}://...", usable, "use SQLite or PostgreSQL")
 
 
+def _hidden(text_: str) -> str:
+    """An address, also one that cannot be read, without what may be a password."""
+    text_ = re.sub(r"^([^:]*:/*[^:]*:).*@", r"\1***@", text_, flags=re.DOTALL)
+    return re.sub(r"(?i)(password=)[^&]*", r"\1***", text_)
+
+
 def _require_file(address: URL, name: str, create: bool) -> None:
     path = Path(address.database or "")
+    if path.is_dir():
+        raise UnusableInput(name, "a folder", "a file", "name a file in it: FOLDER/seams.db")
     if not create and not path.is_file():
         raise UnusableInput(
             name, "no such file", "a store that a replica has used",
@@ -191,6 +216,11 @@ def _require_file(address: URL, name: str, create: bool) -> None:
 
 def _engine(address: URL, in_memory: bool) -> Engine:
     if address.get_backend_name() != "sqlite":
+        if importlib.util.find_spec("psycopg") is None:
+            raise UnusableInput(
+                "store", "PostgreSQL, and its driver is not installed", "the package psycopg",
+                "pip install 'seams-lab[postgresql]'",
+            )  # fmt: skip
         return create_engine(address, pool_size=20, max_overflow=20, pool_pre_ping=True)
     arguments: dict[str, Any] = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     if in_memory:
@@ -218,6 +248,11 @@ def _engine(address: URL, in_memory: bool) -> Engine:
 def _refused(error: DBAPIError) -> bool:
     """Whether the database answered, and said no: then nothing was committed."""
     return bool(getattr(error.orig, "sqlstate", None)) or isinstance(error.orig, sqlite3.Error)
+
+
+def _is_no_database(error: BaseException) -> bool:
+    code = getattr(getattr(error.__cause__, "orig", None), "sqlite_errorcode", None)
+    return isinstance(error, StoreFailure) and code == sqlite3.SQLITE_NOTADB
 
 
 def _first_line(error: SQLAlchemyError) -> str:

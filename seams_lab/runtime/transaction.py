@@ -8,6 +8,7 @@ waited for.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from seams_lab.runtime.rows import as_names, as_rows, insert_rows, rows_of
+from seams_lab.runtime.rows import as_names, as_rows, insert_each, insert_rows, rows_of
 from seams_lab.runtime.schema import firing, instance, meta, timer, trace, wait
 
 
@@ -209,7 +210,14 @@ class Transaction:
         parameters = as_names(active) | {"now": now, "share": share}
         found = self._run("ready_waits", text(_READY[self._dialect]), parameters)
         ordered = sorted(found, key=lambda r: (r.claimable_at, r.instance, r.task))
-        return [WaitKey(row.instance, row.task, row.event, row.due) for row in ordered[:limit]]
+        # The share is rounded up. What is over the limit goes from the end of each event's.
+        seen: Counter[str] = Counter()
+        turns = []
+        for place, row in enumerate(ordered):
+            turns.append((seen[row.event], place))
+            seen[row.event] += 1
+        chosen = [ordered[place] for place in sorted(place for _, place in sorted(turns)[:limit])]
+        return [WaitKey(row.instance, row.task, row.event, row.due) for row in chosen]
 
     def ready_instances(self, processes: Sequence[str], now: int, limit: int) -> list[str]:
         """Find instances with steps to do that can be taken, oldest first."""
@@ -308,23 +316,25 @@ class Transaction:
 
     def renew(self, holder: str, claims: Sequence[Claim], until: int) -> set[str]:
         """Lengthen the leases of instances and their timers; returns those still held."""
-        held = self._renew("renew_instances", instance, instance.c.id, holder, until,
+        held = self._renew("renew_instances", instance, ("id",), holder, until,
                            [{"id": c.instance, "token": c.token} for c in claims])  # fmt: skip
-        waits = [{"id": w.task, "token": w.token} for c in claims for w in c.waits]
+        waits = [{"instance": c.instance, "task": w.task, "token": w.token}
+                 for c in claims for w in c.waits]  # fmt: skip
         if waits:
-            self._renew("renew_waits", wait, wait.c.task, holder, until, waits)
+            self._renew("renew_waits", wait, ("instance", "task"), holder, until, waits)
         return held
 
-    def _renew(self, name: str, table: Any, key: Any, holder: str, until: int,
+    def _renew(self, name: str, table: Any, key: tuple[str, ...], holder: str, until: int,
                values: list[dict[str, Any]]) -> set[str]:  # fmt: skip
-        rows = rows_of(self._dialect, ("id", "token"))
+        rows = rows_of(self._dialect, (*key, "token"))
         statement = (
             update(table)
-            .where(key == rows.c.id, table.c.token == rows.c.token, table.c.holder == holder)
+            .where(*(table.c[part] == rows.c[part] for part in key))
+            .where(table.c.token == rows.c.token, table.c.holder == holder)
             .values(claimable_at=until)
-            .returning(key)
+            .returning(table.c[key[0]])
         )
-        ordered = sorted(values, key=lambda r: str(r["id"]))
+        ordered = sorted(values, key=lambda row: [row[part] for part in key])
         return set(self._run(name, statement, as_rows(ordered)).scalars().all())
 
     # ------------------------------------------------------------------ waiting timers
@@ -379,7 +389,7 @@ class Transaction:
     def unknown_waits(self, processes: Sequence[str], known: Iterable[str]) -> dict[str, int]:
         """Waiting timers of events that are not *known*: event → how many instances wait."""
         statement = (
-            select(wait.c.event, func.count())
+            select(wait.c.event, func.count(wait.c.instance.distinct()))
             .join(instance, instance.c.id == wait.c.instance)
             .where(instance.c.process.in_(processes))
             .group_by(wait.c.event)
@@ -455,6 +465,10 @@ class Transaction:
         """Insert rows in their order; a row whose key is taken is left out."""
         if not values:
             return []
+        if self._dialect == "sqlite" and returning is None:
+            # Its driver runs prepared statements in a loop faster than it reads JSON.
+            rows = [{name: row.get(name) for name in columns} for row in values]
+            return self._run(name, insert_each(table, columns), rows)
         return self._run(name, insert_rows(self._dialect, table, columns, returning),
                          as_rows(values))  # fmt: skip
 
