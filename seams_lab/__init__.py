@@ -7,8 +7,7 @@
 
 from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from seams_lab.due import TruncatedWarning, due_counts, due_times, load_by_hour, missed
 from seams_lab.errors import ResolutionError, SeamsError, UnusableInput
@@ -20,16 +19,26 @@ from seams_lab.profile import parse
 
 if TYPE_CHECKING:
     from seams_lab import explore, plot
+    from seams_lab.clock import ManualClock, SystemClock
+    from seams_lab.runtime.instance import Instance
+    from seams_lab.runtime.runtime import Runtime
+    from seams_lab.runtime.scenario import scenario
+    from seams_lab.runtime.store import Store
 
 __version__ = version("seams-lab")
 
 __all__ = [
     "Finding",
     "Findings",
+    "Instance",
+    "ManualClock",
     "Model",
     "Picture",
     "ResolutionError",
+    "Runtime",
     "SeamsError",
+    "Store",
+    "SystemClock",
     "TruncatedWarning",
     "UnusableInput",
     "cut_sets",
@@ -44,16 +53,28 @@ __all__ = [
     "parse",
     "paths",
     "plot",
+    "scenario",
 ]
 
-_PICTURES = ("explore", "plot")
+# matplotlib takes most of a second to import, SpiffWorkflow and SQLAlchemy half of one, and most
+# commands need none of them.
+_LATER = {
+    "explore": "seams_lab.explore",
+    "plot": "seams_lab.plot",
+    "Instance": "seams_lab.runtime.instance",
+    "ManualClock": "seams_lab.clock",
+    "Runtime": "seams_lab.runtime.runtime",
+    "Store": "seams_lab.runtime.store",
+    "SystemClock": "seams_lab.clock",
+    "scenario": "seams_lab.runtime.scenario",
+}
 
 
-def __getattr__(name: str) -> ModuleType:
-    # matplotlib takes most of a second to import, and the command line draws nothing.
-    if name in _PICTURES:
-        return import_module(f"seams_lab.{name}")
-    raise AttributeError(f"module 'seams_lab' has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'seams_lab' has no attribute {name!r}")
+    module = import_module(_LATER[name])
+    return getattr(module, name, module)
 
 
 def __dir__() -> list[str]:
