@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+from benchmarks import timing
 from benchmarks.firings_bare import BareLoop
 from benchmarks.firings_peers import Peer, installed, measure, peers
 from benchmarks.firings_race import POSTGRESQL, Row, empty_database
+from benchmarks.timing import Report
 
 FULL, QUICK = (10_000, (1, 2, 4)), (500, (1, 2))
 _COUNTED = ("duplicates", "missed", "errors", "deadlocks")
@@ -104,8 +106,14 @@ def _each(values: Iterable[int]) -> str:
     return " / ".join(f"{number:,}" for number in numbers) if any(numbers) else "0"
 
 
-def firings(quick: bool = False) -> str:
-    """Measure all and return the table."""
+def firings(report: Report, quick: bool = False) -> str:
+    """Measure all: the table, and each measurement as a row of *report* (ratios to bare inserts)."""
     number, processes = QUICK if quick else FULL
     with stores() as new_store:
-        return table(measured(contenders(), new_store, number, processes))
+        found = list(measured(contenders(), new_store, number, processes))
+    rows = [one for one in found if isinstance(one, Row)]
+    for row in sorted(rows, key=lambda row: (row.store, row.processes)):
+        part = f"Due firings on {row.store}, processes: {row.processes}"
+        wrong = f"duplicates {row.duplicates:,}, missed {row.missed:,}, errors {row.errors:,}"
+        report.rows.append(timing.Row(part, row.who, row.seconds, row.firings, 1, wrong))
+    return table(found)

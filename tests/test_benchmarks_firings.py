@@ -1,8 +1,10 @@
-"""The race of firings: what is written is counted right, and no process outlives its measurement."""
+"""The race of firings: rows are counted right, and no process outlives its measurement."""
 
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from benchmarks.firings_race import (
     Row,
     connected,
     count_rows,
+    insert_of,
     kind_of,
     make_rows,
     path_of,
@@ -41,6 +44,13 @@ def row(who: str = "a", store: str = "sqlite", **values: object) -> Row:
         "missed": 0,
     }
     return Row(who, store, **(given | values))  # type: ignore[arg-type]
+
+
+def write_rows(url: str, jobs: str) -> None:
+    """A row for each word."""
+    with connected(url) as connection:
+        for job in jobs.split():
+            connection.execute(insert_of(url), (job, PAYLOAD))
 
 
 # ------------------------------------------------- workers that tests send through the gate
@@ -90,15 +100,13 @@ def wait_for_ever(gate: Gate, url: str) -> None:
 )
 def test_rows_are_counted(store_url: str, jobs: str, counts: Counts) -> None:
     make_rows(store_url)
-    write = writer(store_url)
-    for job in jobs.split():
-        write(job)
+    write_rows(store_url, jobs)
     assert count_rows(store_url, 3) == counts
 
 
 def test_a_row_holds_one_kilobyte(store_url: str) -> None:
     make_rows(store_url)
-    writer(store_url)("a")
+    write_rows(store_url, "a")
     with connected(store_url) as connection:
         (payload,) = connection.execute("SELECT payload FROM bench_row").fetchone()
     assert payload == PAYLOAD
@@ -148,19 +156,40 @@ def test_a_worker_that_fails_is_begun_again_and_counted(tmp_path: Path) -> None:
 
 def test_a_worker_that_cannot_start_is_told_with_its_error(tmp_path: Path) -> None:
     with (
-        pytest.raises(RuntimeError, match="did not come to the start.*no such peer"),
+        pytest.raises(RuntimeError, match=r"(?s)did not come to the start.*no such peer"),
         workers(fail_at_start, (f"sqlite:///{tmp_path / 'a.db'}",), 1) as crew,
     ):
         crew.start()
     assert multiprocessing.active_children() == []
 
 
-def test_no_process_is_left_when_the_parent_fails() -> None:
-    with pytest.raises(ZeroDivisionError), workers(wait_for_ever, ("",), 2) as crew:
-        begun = list(crew.processes)
-        assert all(process.is_alive() for process in begun)
+def fail_in_parent() -> None:
+    """Begin two processes and fail before the start signal."""
+    with workers(wait_for_ever, ("",), 2) as crew:
+        assert all(process.is_alive() for process in crew.processes)
         raise ZeroDivisionError
+
+
+def test_no_process_is_left_when_the_parent_fails() -> None:
+    with pytest.raises(ZeroDivisionError):
+        fail_in_parent()
     assert multiprocessing.active_children() == []
+
+
+def test_no_process_is_left_when_the_parent_is_killed(repo: Path) -> None:
+    script = (
+        "import os\n"
+        "from benchmarks.firings_race import workers\n"
+        "from tests.test_benchmarks_firings import wait_for_ever\n"
+        "if __name__ == '__main__':\n"
+        "    with workers(wait_for_ever, ('',), 1) as crew:\n"
+        "        crew.gate.ready.acquire()\n"
+        "        os.kill(os.getpid(), 9)\n"
+    )
+    command = [sys.executable, "-c", script]
+    # The worker holds the pipes too: that run() comes back says that the worker has ended.
+    done = subprocess.run(command, cwd=repo, capture_output=True, timeout=20)
+    assert done.returncode == -9
 
 
 # ------------------------------------------------- contenders

@@ -94,9 +94,13 @@ LINES: list[tuple[Callable[[Telemetry], None], str, str]] = [
     (
         lambda t: t.failed("i-1", "Boom\r\nno", DUE),
         "WARNING",
-        f"instance failed i-1, again at {TEXT}: Boom no",
+        f"instance failed i-1: Boom no (again at {TEXT})",
     ),
-    (lambda t: t.failed("i-1", "Boom", None), "ERROR", "instance failed i-1, left alone: Boom"),
+    (
+        lambda t: t.failed("i-1", "Boom", None),
+        "ERROR",
+        "instance failed i-1: Boom (not tried again)",
+    ),
 ]
 
 

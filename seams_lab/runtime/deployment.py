@@ -81,7 +81,7 @@ def _container(graph: ModelGraph, name: str | None) -> str:
 def _deployment(graph: ModelGraph, container: str, records: list[Timer]) -> Deployment:
     if graph.bare:
         processes = tuple(
-            f"{model}#{process}"
+            graph.process_of(model, process) or f"{model}#{process}"
             for model in graph.bpmn_models
             for process in graph.payload(model).processes
         )

@@ -53,7 +53,10 @@ def insert_rows(dialect: str, table: Any, columns: tuple[str, ...], returning: A
 
 
 @lru_cache(maxsize=64)
-def insert_each(table: Any, columns: tuple[str, ...]) -> Any:
-    """Insert one row, given by name (SQLite); one whose key is taken is left out."""
+def insert_each(table: Any, columns: tuple[str, ...]) -> str:
+    """Insert one row, given as a tuple (SQLite); one whose key is taken is left out."""
     values: dict[str, Any] = {name: bindparam(name) for name in columns}
-    return sqlite.insert(table).values(values).on_conflict_do_nothing()
+    statement = sqlite.insert(table).values(values).on_conflict_do_nothing()
+    compiled = statement.compile(dialect=sqlite.dialect(paramstyle="qmark"))
+    assert tuple(compiled.positiontup or ()) == columns
+    return str(compiled)

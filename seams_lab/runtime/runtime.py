@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import secrets
 import time
-import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -131,9 +131,9 @@ class Runtime:
             engine = Engine(graph, found.processes, handlers, allow_scripts=allow_scripts)
             runtime = cls(
                 graph, found, opened, engine, own, Telemetry(tracer_provider, meter_provider),
-                f"{name or 'replica'}-{uuid.uuid4().hex[:8]}", round(lease * SECOND),
+                f"{name or 'replica'}-{secrets.token_hex(4)}", round(lease * SECOND),
                 round(poll * SECOND), workers, batch, retries or Retries(),
-                new_id or (lambda: uuid.uuid4().hex),
+                new_id or (lambda: secrets.token_hex(16)),
             )  # fmt: skip
             runtime._join(accept_changes, cancel, replace_offset)
         except BaseException:

@@ -133,8 +133,8 @@ class Transaction:
             .order_by(timer.c.event)
             .with_for_update(skip_locked=True)
         )
-        found = self._run("lock_timers", statement, as_names(events))
-        return {row.event: (row.expression, row.attempts, row.retry_at) for row in found}
+        found = self._run("lock_timers", statement, as_names(events)).tuples().all()
+        return {event: (expression, tries, at) for event, expression, tries, at in found}
 
     def newest_starts(self, events: Iterable[str]) -> dict[str, int]:
         """The newest recorded due time of each timer start. Lock the timers first."""
@@ -144,7 +144,8 @@ class Transaction:
             .where(firing.c.event == rows.c.event, firing.c.waiter == "")
             .scalar_subquery()
         )
-        found = self._run("newest_starts", select(rows.c.event, newest), as_names(events))
+        query = select(rows.c.event, newest)
+        found = self._run("newest_starts", query, as_names(events)).tuples().all()
         return {event: due for event, due in found if due is not None}
 
     def insert_firings(self, rows: Sequence[dict[str, Any]]) -> set[tuple[str, int, str]]:
@@ -155,7 +156,7 @@ class Transaction:
             "insert_firings", firing, ordered, columns, (firing.c.event, firing.c.due,
                                                          firing.c.waiter),
         )  # fmt: skip
-        return {(row.event, row.due, row.waiter) for row in found}
+        return set(found.tuples().all()) if rows else set()
 
     def record_start_failure(self, event: str, failure: str, attempts: int, retry_at: int) -> None:
         """Record that a start failed before its commit, and when it is tried again."""
@@ -467,8 +468,10 @@ class Transaction:
             return []
         if self._dialect == "sqlite" and returning is None:
             # Its driver runs prepared statements in a loop faster than it reads JSON.
-            rows = [{name: row.get(name) for name in columns} for row in values]
-            return self._run(name, insert_each(table, columns), rows)
+            if self._watch:
+                self._watch(name)
+            rows = [tuple(map(row.get, columns)) for row in values]
+            return self._connection.exec_driver_sql(insert_each(table, columns), rows)
         return self._run(name, insert_rows(self._dialect, table, columns, returning),
                          as_rows(values))  # fmt: skip
 
