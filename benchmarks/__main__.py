@@ -12,6 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks import daily_use, due_times, large_model
+from benchmarks import firings as due_firings
 from benchmarks.timing import CLOCK, Report, as_markdown, facts
 
 FULL = 2_000
@@ -52,9 +53,17 @@ def daily(report: Report, quick: bool, full: bool) -> None:
     daily_use.notebook(report, rounds=2 if quick else 5)
 
 
+def firings(report: Report, quick: bool, full: bool) -> None:
+    """10,000 due firings by 1, 2 and 4 processes on one store (only when asked for: it is long)."""
+    print(due_firings.firings(report, quick), flush=True)
+
+
 PARTS: dict[str, Callable[[Report, bool, bool], None]] = {
     "due": due, "model": model, "shacl": shacl, "growth": growth, "daily": daily,
+    "firings": firings,
 }  # fmt: skip
+#: What runs when no part is named.
+USUAL = tuple(name for name in PARTS if name != "firings")
 
 
 def main() -> None:
@@ -62,7 +71,10 @@ def main() -> None:
     told = "; ".join(f"{name}: {(run.__doc__ or '').strip()}" for name, run in PARTS.items())
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=told)
     parser.add_argument(
-        "part", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all by default"
+        "part",
+        nargs="*",
+        metavar="PART",
+        help=f"of {', '.join(PARTS)}; by default {', '.join(USUAL)}",
     )
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--full", action="store_true", help="pyshacl alone on the whole model too")
@@ -78,7 +90,7 @@ def main() -> None:
         CLOCK.use_processor_time()
     print("\n".join(f"- {name}: {value}" for name, value in machine.items()), flush=True)
     everything = Report()
-    for name in words.part or PARTS:
+    for name in words.part or USUAL:
         report = Report()
         PARTS[name](report, words.quick, words.full)
         if words.quick:

@@ -107,7 +107,7 @@ def _each(values: Iterable[int]) -> str:
 
 
 def firings(report: Report, quick: bool = False) -> str:
-    """Measure all: the table, and each measurement as a row of *report* (ratios to bare inserts)."""
+    """Measure all: the table, and a row of *report* a measurement (ratios to bare inserts)."""
     number, processes = QUICK if quick else FULL
     with stores() as new_store:
         found = list(measured(contenders(), new_store, number, processes))

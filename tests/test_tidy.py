@@ -21,13 +21,13 @@ ORDER = (
     "vocabulary",
     "picture",
     "findings",
-    "clock",
     "report",
     "payload",
     "expressions",
     "literals",
     "profile",
     "instants",
+    "clock",
     "series",
     "explain",
     "graph",
@@ -41,9 +41,37 @@ ORDER = (
     "diagram",
     "plot",
     "model",
+    "runtime",
     "explore",
+    "console",
+    "runtime_commands",
     "cli",
     "__main__",
+    "__init__",
+)
+# The same inside the runtime.
+RUNTIME = (
+    "data",
+    "conditions",
+    "tasks",
+    "timing",
+    "admission",
+    "bpmn",
+    "checkpoint",
+    "engine",
+    "schema",
+    "rows",
+    "transaction",
+    "store",
+    "telemetry",
+    "worker",
+    "scheduler",
+    "loop",
+    "deployment",
+    "instance",
+    "status",
+    "scenario",
+    "runtime",
     "__init__",
 )
 LONGEST_MODULE = 450
@@ -73,6 +101,8 @@ def names_of(paths: list[Path]) -> list[str]:
     return [path.relative_to(REPO).as_posix() for path in paths]
 
 
+RUNTIME_SOURCES = sorted((PACKAGE / "runtime").glob("*.py"))
+
 each_source = pytest.mark.parametrize("path", SOURCES, ids=names_of(SOURCES))
 each_own_file = pytest.mark.parametrize("path", OWN_CODE, ids=names_of(OWN_CODE))
 
@@ -84,6 +114,16 @@ def test_the_order_names_each_module_once() -> None:
 @each_source
 def test_imports_go_one_way(path: Path) -> None:
     assert upward_imports(path.read_text(encoding="utf-8"), concept(path)) == []
+
+
+def test_the_order_names_each_module_of_the_runtime() -> None:
+    assert sorted(path.stem for path in RUNTIME_SOURCES) == sorted(RUNTIME)
+
+
+@pytest.mark.parametrize("path", RUNTIME_SOURCES, ids=names_of(RUNTIME_SOURCES))
+def test_imports_inside_the_runtime_go_one_way(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert upward_imports(source, path.stem, RUNTIME, "seams_lab.runtime") == []
 
 
 @pytest.mark.parametrize(
@@ -106,30 +146,49 @@ def test_an_import_against_the_flow_is_seen(source: str, module: str, wrong: lis
     assert upward_imports(source, module, ("low", "mid", "top", "__init__")) == wrong
 
 
-def upward_imports(source: str, module: str, order: tuple[str, ...] = ORDER) -> list[str]:
-    """Concepts of seams_lab that *source*, a part of *module*, imports against *order*."""
+@pytest.mark.parametrize(
+    ("source", "wrong"),
+    [
+        ("from seams_lab.runtime.low import f", []),
+        ("from seams_lab.runtime.top import f", ["top"]),
+        ("from seams_lab.runtime import low, top", ["top"]),
+        ("import seams_lab.runtime.top", ["top"]),
+        ("from seams_lab.due import utc", []),
+    ],
+)
+def test_an_import_against_the_flow_of_the_runtime_is_seen(source: str, wrong: list[str]) -> None:
+    order = ("low", "mid", "top", "__init__")
+    assert upward_imports(source, "mid", order, "seams_lab.runtime") == wrong
+
+
+def upward_imports(
+    source: str, module: str, order: tuple[str, ...] = ORDER, package: str = "seams_lab"
+) -> list[str]:
+    """Concepts of *package* that *source*, a part of *module*, imports against *order*."""
     assert module in order, f"{module} has no place in ORDER"
     before = order[: order.index(module) + 1]
-    return [name for name in imported(ast.parse(source), order) if name not in before]
+    found = imported(ast.parse(source), order, package.split("."))
+    return [name for name in found if name not in before]
 
 
-def imported(tree: ast.Module, order: tuple[str, ...]) -> Iterator[str]:
-    """Yield the concepts of seams_lab that are imported anywhere in *tree*."""
+def imported(tree: ast.Module, order: tuple[str, ...], package: list[str]) -> Iterator[str]:
+    """Yield the concepts of *package* that are imported anywhere in *tree*."""
+    depth = len(package)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
                 parts = alias.name.split(".")
-                if parts[0] == "seams_lab":
-                    yield parts[1] if len(parts) > 1 else "__init__"
+                if parts[:depth] == package:
+                    yield parts[depth] if len(parts) > depth else "__init__"
         elif isinstance(node, ast.ImportFrom):
             parts = (node.module or "").split(".")
             if node.level == 1:
-                parts = ["seams_lab", *filter(None, parts)]
-            if parts == ["seams_lab"]:
+                parts = [*package, *filter(None, parts)]
+            if parts == package:
                 for alias in node.names:
                     yield alias.name if alias.name in order else "__init__"
-            elif parts[0] == "seams_lab":
-                yield parts[1]
+            elif parts[:depth] == package:
+                yield parts[depth]
 
 
 @each_own_file
@@ -166,6 +225,7 @@ def public(
 
 def test_each_module_has_its_tests() -> None:
     modules = {concept(path) for path in SOURCES} - TESTED_ELSEWHERE.keys()
+    modules |= {path.stem for path in RUNTIME_SOURCES} - {"__init__"}
     assert [m for m in sorted(modules) if not (REPO / "tests" / f"test_{m}.py").exists()] == []
 
 
