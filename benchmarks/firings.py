@@ -13,6 +13,7 @@ from pathlib import Path
 
 from benchmarks import timing
 from benchmarks.firings_bare import BareLoop
+from benchmarks.firings_ours import OurScheduler
 from benchmarks.firings_peers import Peer, installed, measure, peers
 from benchmarks.firings_race import POSTGRESQL, Row, empty_database
 from benchmarks.timing import Report
@@ -26,7 +27,8 @@ def contenders() -> list[Peer]:
     return [
         BareLoop(),
         BareLoop(1),
-        # <<< our own scheduler comes here, as a peer like the others >>>
+        OurScheduler(real=False, batch=250),
+        OurScheduler(real=True, batch=100),
         *peers(),
     ]
 

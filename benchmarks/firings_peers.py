@@ -89,8 +89,7 @@ class Queue:
         make_rows(url)
         self.fill(url, firings)
         if kind_of(url) == POSTGRESQL:
-            # So much in so short a time: the server has not come to look at the tables yet, and
-            # without figures it plans some of the peers' queries for empty ones.
+            # A store in use has its planner's figures; one filled a second ago has not yet.
             with connected(url) as connection:
                 connection.execute("ANALYZE")
 
@@ -159,7 +158,7 @@ async def apscheduler_job(job: str) -> None:
     await _APSCHEDULER["write"](job)
 
 
-def _apscheduler(url: str) -> Any:
+def _apscheduler(url: str) -> tuple[Any, Any]:
     from apscheduler import AsyncScheduler
     from apscheduler.datastores.sqlalchemy import SQLAlchemyDataStore
     from apscheduler.eventbrokers.local import LocalEventBroker
@@ -175,7 +174,7 @@ def _apscheduler(url: str) -> Any:
     else:
         engine = create_async_engine(make_url(url).set(drivername="postgresql+psycopg"))
         broker = PsycopgEventBroker.from_async_sqla_engine(engine)
-    return AsyncScheduler(SQLAlchemyDataStore(engine), broker)
+    return AsyncScheduler(SQLAlchemyDataStore(engine), broker), engine
 
 
 def fill_apscheduler(url: str, firings: int) -> None:
@@ -184,7 +183,8 @@ def fill_apscheduler(url: str, firings: int) -> None:
     from apscheduler.triggers.date import DateTrigger
 
     async def fill() -> None:
-        async with _apscheduler(url) as scheduler:
+        made, engine = _apscheduler(url)
+        async with made as scheduler:
             task = await scheduler.configure_task(apscheduler_job, max_running_jobs=100)
             for k in range(firings):
                 trigger = DateTrigger(EPOCH + dt.timedelta(seconds=k))
@@ -192,6 +192,7 @@ def fill_apscheduler(url: str, firings: int) -> None:
                                     args=(f"{k:06}",), job_executor="async")  # fmt: skip
                 schedule.next_fire_time = trigger.next()
                 await scheduler.data_store.add_schedule(schedule, ConflictPolicy.exception)
+        await engine.dispose()
 
     if kind_of(url) == SQLITE:
         with connected(url):
@@ -204,7 +205,7 @@ def work_apscheduler(gate: Gate, url: str) -> None:
 
     async def work() -> None:
         _APSCHEDULER["write"] = await async_writer(url)
-        async with _apscheduler(url) as scheduler:
+        async with _apscheduler(url)[0] as scheduler:
             gate.wait()
             await scheduler.run_until_stopped()
 

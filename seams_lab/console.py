@@ -1,7 +1,20 @@
-"""What the commands share: their options, and how they print."""
+"""What the commands share: their options, how they read arguments, print, log and run processes."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
+import logging
+import os
+import queue
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +23,8 @@ import pandas as pd
 import typer
 
 from seams_lab import report
+from seams_lab.errors import UnusableInput
+from seams_lab.instants import to_text
 
 
 class Format(StrEnum):
@@ -20,13 +35,49 @@ class Format(StrEnum):
     csv = "csv"
 
 
+DEFAULT_STORE = "sqlite:///seams.db"
+
 ModelPath = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A folder, a .trig file or a .bpmn file.")
 ]
 Output = Annotated[Format, typer.Option("--format", "-f", help="How to print.")]
+StoreUrl = Annotated[
+    str,
+    typer.Option(
+        "--store", envvar="SEAMS_STORE", metavar="URL",
+        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
+    ),
+]  # fmt: skip
+Container = Annotated[
+    str | None,
+    typer.Option(
+        "--container", "-c", metavar="NAME",
+        help="The container to run; not needed when only one executes processes.",
+    ),
+]  # fmt: skip
+Handlers = Annotated[
+    str | None,
+    typer.Option(
+        "--handlers", metavar="MODULE",
+        help="A Python module or file whose `handlers` maps task ids to functions(data, context).",
+    ),
+]  # fmt: skip
+Data = Annotated[
+    str, typer.Option("--data", "-d", metavar="JSON", help="Process data, a JSON object.")
+]
+InstanceId = Annotated[str, typer.Argument(metavar="INSTANCE", help="Its id, or the start of it.")]
+
+#: Said at the first Ctrl-C.
+STOPPING = "stopping: running steps end, the rest is given back (again: end at once)"
+
+# So many characters of an id are shown; commands take the start of one.
+_SHORT_ID = 8
+_ID = re.compile(r"[0-9a-f]{32}")
 
 
-def show(rows: list[dict[str, Any]], columns: list[str], form: Format, title: str = "") -> None:
+def show(
+    rows: Sequence[dict[str, Any]], columns: Sequence[str], form: Format, title: str = ""
+) -> None:
     """Print rows as a table, JSON or CSV; a table without rows prints nothing."""
     if form is Format.json:
         say(report.as_json(rows))
@@ -37,8 +88,41 @@ def show(rows: list[dict[str, Any]], columns: list[str], form: Format, title: st
 
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A table's rows as plain values by column name."""
-    return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+    """A table's rows as plain values by column name; instants as ISO 8601 text."""
+    return [
+        {str(name): _plain(value) for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def for_people(
+    rows: Sequence[dict[str, Any]], columns: Sequence[str]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows and columns that fit a terminal: short ids, whole seconds, no column without values.
+
+    What is cut off is in JSON and CSV. Commands take an id by its beginning.
+    """
+    cut = [{name: _short(row.get(name)) for name in columns} for row in rows]
+    return cut, [c for c in columns if any(row[c] not in (None, "", []) for row in cut)]
+
+
+def _plain(value: Any) -> Any:
+    if value is pd.NaT:
+        return None
+    return to_text(value.value // 1_000) if isinstance(value, pd.Timestamp) else value
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_short(one) for one in value]
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if not isinstance(value, str):
+        return value
+    if _ID.fullmatch(value):
+        return value[:_SHORT_ID]
+    # A space in the middle, where a narrow column can break it.
+    return re.sub(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z$", r"\1 \2Z", value)
 
 
 def say(text: str) -> None:
@@ -49,3 +133,130 @@ def say(text: str) -> None:
 def note(text: str) -> None:
     """Print a remark to standard error, so that it does not mix with data."""
     typer.echo(f"note: {text}", err=True)
+
+
+def log_to_stderr(name: str = "", level: int = logging.INFO) -> None:
+    """Log to standard error, one line per outcome, each at once.
+
+    *name* stands before each line, where several replicas write to one terminal.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter(f"[{name}] %(message)s" if name else "%(message)s"))
+    logger = logging.getLogger("seams_lab")
+    logger.handlers[:] = [handler]
+    logger.setLevel(level)
+
+
+def load_handlers(named: str | None) -> Mapping[str, Any]:
+    """Import the handlers that a module or Python file offers under the name ``handlers``.
+
+    Raises
+    ------
+    UnusableInput
+        When it cannot be imported, or has no such mapping of functions.
+    """
+    if named is None:
+        return {}
+    try:
+        if named.endswith(".py"):
+            if not Path(named).is_file():
+                raise ImportError("no such file")
+            spec = importlib.util.spec_from_file_location("seams_handlers", named)
+            if spec is None or spec.loader is None:
+                raise ImportError(f"{named} is not a Python file")
+            module = importlib.util.module_from_spec(spec)
+            sys.modules["seams_handlers"] = module
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, os.getcwd())
+            module = importlib.import_module(named)
+    except (Exception, SystemExit) as error:
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        raise UnusableInput(
+            f"--handlers {named}", text, "a module or file that Python can import",
+            "correct the name or what it does when imported",
+        ) from error  # fmt: skip
+    found = getattr(module, "handlers", None)
+    if not isinstance(found, Mapping) or not all(callable(f) for f in found.values()):
+        raise UnusableInput(
+            f"--handlers {named}", "no mapping named handlers",
+            "handlers = {'send_reminder': function, ...}", "add it to the module",
+        )  # fmt: skip
+    return found
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Read ``--data``; raises UnusableInput when it is not a JSON object."""
+    expected, fix = "a JSON object", "write it as in '{\"approved\": true}'"
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UnusableInput("--data", f"{text!r} ({error})", expected, fix) from None
+    if not isinstance(found, dict):
+        raise UnusableInput("--data", f"{text!r}", expected, fix)
+    return found
+
+
+def run_processes(commands: Mapping[str, Sequence[str]], environment: Mapping[str, str]) -> None:
+    """Run seams-lab several times, each as a process, until all have ended.
+
+    Ctrl-C and SIGTERM are passed on. Each process holds the end of a pipe whose other end is
+    here: `await_end_of_stdin` tells it when this process is gone, however it ended.
+
+    Parameters
+    ----------
+    commands : mapping of str to sequence of str
+        Name → arguments.
+    environment : mapping of str to str
+        What they get beside this process's own.
+
+    Raises
+    ------
+    typer.Exit
+        With status 2, when one ended with a status of its own, or all have died, unasked.
+    """
+    processes = {
+        name: subprocess.Popen(
+            [sys.executable, "-m", "seams_lab", *words], stdin=subprocess.PIPE,
+            env=os.environ | environment,
+            # Ctrl-C reaches them through this process, once.
+            start_new_session=True,
+        )
+        for name, words in commands.items()
+    }  # fmt: skip
+    asked: list[int] = []
+    ended: queue.Queue[str] = queue.Queue()
+
+    def forward(number: int, _: object) -> None:
+        if not asked:
+            note(STOPPING)
+        asked.append(number)
+        for process in processes.values():
+            with suppress(ProcessLookupError):
+                process.send_signal(number)
+
+    def watch(name: str) -> None:
+        processes[name].wait()
+        ended.put(name)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, forward)
+    for name in processes:
+        threading.Thread(target=watch, args=(name,), daemon=True).start()
+    failed = died = 0
+    for left in range(len(processes) - 1, -1, -1):
+        name = ended.get()
+        code = processes[name].returncode
+        if code and not asked:
+            how = f"status {code}" if code > 0 else signal.Signals(-code).name
+            note(f"{name} ended by {how}" + (f"; {left} go on" if left else ""))
+            failed, died = failed + (code > 0), died + 1
+    if failed or died == len(processes):
+        raise typer.Exit(2)
+
+
+def await_end_of_stdin(then: Callable[[], None]) -> None:
+    """Call *then* when whoever holds the other end of standard input is gone."""
+    while os.read(0, 1_024):
+        pass
+    then()

@@ -1,4 +1,4 @@
-"""Dropdowns over the pictures, for a notebook: choose a thing, see its picture.
+"""Dropdowns over the pictures, for a notebook: choose a thing, see its picture; and a clock.
 
 Each function returns a widget that a cell can show. It needs ipywidgets, which the ``notebook``
 extra installs.
@@ -6,8 +6,9 @@ extra installs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from seams_lab import plot
 from seams_lab.due import due_times
@@ -20,6 +21,9 @@ from seams_lab.picture import Picture
 if TYPE_CHECKING:
     from ipywidgets import VBox
 
+    from seams_lab.clock_panel import ClockPanel
+    from seams_lab.runtime.runtime import Runtime
+
 EVERYTHING = "(all)"
 
 
@@ -28,15 +32,11 @@ def explorer(label: str, options: Sequence[str], picture: Callable[[str], Pictur
 
     Raises UnusableInput when there is nothing to choose from, or ipywidgets is missing.
     """
-    try:
-        # A picture in an HTML widget and an observer: `interact` and Output widgets leave
-        # outputs that differ from run to run.
-        from ipywidgets import HTML, Dropdown, VBox
-    except ImportError:
-        raise UnusableInput(
-            "explore", "ipywidgets is not installed", "the notebook extra",
-            "pip install 'seams-lab[notebook]'",
-        ) from None  # fmt: skip
+    _need_widgets()
+    # A picture in an HTML widget and an observer: `interact` and Output widgets leave outputs
+    # that differ from run to run.
+    from ipywidgets import HTML, Dropdown, VBox
+
     if not options:
         raise UnusableInput(
             f"explore: {label}", "nothing to choose from", f"a model with at least one {label}",
@@ -83,3 +83,32 @@ def losses(model: Model) -> VBox:
         return plot.paths(paths(model, name), dead=[name])
 
     return explorer("node", list(stops.index), picture)
+
+
+def clock(runtime: Runtime, data: Mapping[str, Any] | None = None) -> ClockPanel:
+    """Move a runtime's clock, complete its user tasks, and see what that does.
+
+    Parameters
+    ----------
+    runtime : Runtime
+        Loaded with a `ManualClock`.
+    data : mapping, optional
+        What the field for a task's data holds at first: ``{"approved": True}``.
+
+    Raises
+    ------
+    UnusableInput
+        When the runtime's clock goes by itself, or ipywidgets is missing.
+    """
+    _need_widgets()
+    from seams_lab.clock_panel import ClockPanel
+
+    return ClockPanel(runtime, data)
+
+
+def _need_widgets() -> None:
+    if find_spec("ipywidgets") is None:
+        raise UnusableInput(
+            "explore", "ipywidgets is not installed", "the notebook extra",
+            "pip install 'seams-lab[notebook]'",
+        )  # fmt: skip

@@ -7,21 +7,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
-import importlib.util
 import json
 import logging
 import os
 import signal
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from seams_lab.console import Format, ModelPath, Output, note, rows_of, say, show
+from seams_lab.console import (
+    DEFAULT_STORE,
+    STOPPING,
+    Container,
+    Data,
+    Format,
+    Handlers,
+    InstanceId,
+    ModelPath,
+    Output,
+    StoreUrl,
+    await_end_of_stdin,
+    for_people,
+    json_object,
+    load_handlers,
+    log_to_stderr,
+    note,
+    rows_of,
+    run_processes,
+    say,
+    show,
+)  # fmt: skip  # isort: skip
 from seams_lab.errors import UnusableInput
 from seams_lab.graph import local_name
 from seams_lab.instants import to_text
@@ -30,40 +51,35 @@ from seams_lab.model import load
 if TYPE_CHECKING:
     from seams_lab.runtime.instance import Instance
     from seams_lab.runtime.runtime import Runtime
-    from seams_lab.runtime.store import Store
+    from seams_lab.runtime.status import Status
+    from seams_lab.runtime.store import Store, StoreClock
 
-DEFAULT_STORE = "sqlite:///seams.db"
+log = logging.getLogger("seams_lab.run")
 
-StoreUrl = Annotated[
-    str,
-    typer.Option(
-        "--store", envvar="SEAMS_STORE", metavar="URL",
-        help="sqlite:///FILE or postgresql://USER@HOST/DATABASE.",
-    ),
-]  # fmt: skip
-Container = Annotated[
-    str | None,
-    typer.Option(
-        "--container", "-c", metavar="NAME",
-        help="The container to run; not needed when only one executes processes.",
-    ),
-]  # fmt: skip
-Handlers = Annotated[
-    str | None,
-    typer.Option(
-        "--handlers", metavar="MODULE",
-        help="A Python module or file whose `handlers` maps task ids to functions(data, context).",
-    ),
-]  # fmt: skip
-Data = Annotated[
-    str, typer.Option("--data", "-d", metavar="JSON", help="Process data, a JSON object.")
-]
+
+class Table(StrEnum):
+    """The tables of `status`."""
+
+    timers = "timers"
+    waiting = "waiting"
+    leases = "leases"
+    failures = "failures"
+    firings = "firings"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the commands to the command line."""
-    for command in (run, status, start, tasks, complete, instances, retry):
-        app.command(command.__name__)(command)
+    """Add the commands to the command line, each with an example."""
+    commands: list[tuple[Callable[..., None], str]] = [
+        (run, "run models/expense -c api --replicas 3 --handlers models/expense/handlers.py"),
+        (status, "status --watch"),
+        (start, "start models/expense approval_process -c api -k E-17 -d '{\"amount\": 12}'"),
+        (tasks, "tasks --format json"),
+        (complete, "complete models/expense 2bba337d -c api -d '{\"approved\": true}'"),
+        (instances, "instances --key 2026-11-09T08:00:00Z --trace"),
+        (retry, "retry 2bba337d"),
+    ]
+    for command, example in commands:
+        app.command(command.__name__, epilog=f"Example: seams-lab {example}")(command)
 
 
 def run(
@@ -101,6 +117,7 @@ def run(
     verbose: Annotated[
         bool, typer.Option("--verbose", "-v", help="Also tell what others claimed.")
     ] = False,
+    until_stdin_ends: Annotated[bool, typer.Option(hidden=True)] = False,
 ) -> None:
     """Run a container: start what is due, wake what waits, until Ctrl-C.
 
@@ -108,83 +125,86 @@ def run(
     killed at any moment; the others take over after its lease.
 
     Each line of the log is one outcome: `timer fire EVENT due TIME instance ID`,
-    `timer missed EVENT N firing(s)`.
+    `timer missed EVENT N firing(s)`. Ctrl-C lets running steps end and gives back the rest; a
+    second one ends at once. Ends with status 1 when --once met a failure.
     """
     from seams_lab.runtime.runtime import Runtime
 
-    _log(name if replicas == 1 else "", verbose)
+    # A replica among several says who it is; what is odd has been told by who started it.
+    prefix, level = name if until_stdin_ends else "", logging.DEBUG if verbose else logging.INFO
+    log_to_stderr(prefix, logging.ERROR if until_stdin_ends else level)
     with Runtime.load(
         load(model), container, store, name=name, handlers=load_handlers(handlers), lease=lease,
         poll=poll, workers=workers, accept_changes=accept_changes, cancel=cancel,
         replace_offset=replace_offset, allow_scripts=allow_scripts,
     ) as runtime:  # fmt: skip
+        log_to_stderr(prefix, level)
+        if not until_stdin_ends:
+            log.info("%s", _what_runs(runtime, model))
         if once:
-            note(f"{runtime.settle()} step(s)")
+            steps, failed = runtime.settle(), runtime.telemetry.counters.failed
+            note(f"{steps} step(s), {failed} failed" if failed else f"{steps} step(s)")
+            if failed:
+                raise typer.Exit(1)
             return
         if replicas == 1:
-            asyncio.run(_until_stopped(runtime))
+            asyncio.run(_until_stopped(runtime, until_stdin_ends))
             return
-    _run_replicas(replicas, name)
+        if runtime.store.name.endswith(("://", ":memory:")):
+            raise UnusableInput(
+                f"--replicas {replicas}", "a store in memory, which one process has for itself",
+                "a store that they can share", "name a file: --store sqlite:///seams.db",
+            )  # fmt: skip
+    words = ["run", model, "--until-stdin-ends",
+             "--lease", lease, "--poll", poll, "--workers", workers,
+             *(["--container", container] if container else []),
+             *(["--handlers", handlers] if handlers else []),
+             *(["--allow-scripts"] if allow_scripts else []),
+             *(["--verbose"] if verbose else [])]  # fmt: skip
+    run_processes(
+        {
+            f"{name}-{n}": [*map(str, words), "--name", f"{name}-{n}"]
+            for n in range(1, replicas + 1)
+        },
+        # Not an argument: the address may hold a password, and others can see arguments.
+        {"SEAMS_STORE": store},
+    )
 
 
-async def _until_stopped(runtime: Runtime) -> None:
+def _what_runs(runtime: Runtime, model: Path) -> str:
+    """One line: what, where the state lies, how many timers, when something is next due."""
+    found = runtime._found
+    what = f"container {local_name(found.container)} of {model}" if found.container else f"{model}"
+    due = runtime.next_wake()
+    now = runtime.clock.now()
+    then = "nothing due" if due is None else "due now" if due <= now else f"next {to_text(due)}"
+    offset = getattr(runtime.clock, "offset", 0) / 1_000_000
+    return (
+        f"{what}: {len(found.processes)} process(es), {len(found.starts)} timer start(s), "
+        f"{len(found.waits)} waiting timer(s), {then}; state in {runtime.store.name}"
+        + (f"; clock {offset:+g} s" if offset else "")
+    )
+
+
+async def _until_stopped(runtime: Runtime, until_stdin_ends: bool) -> None:
     """Run one replica; the first Ctrl-C or SIGTERM ends it cleanly, a second one at once."""
     loop = asyncio.get_running_loop()
+    asked: list[int] = []
 
     def stop(number: int) -> None:
-        note("stopping: running steps end, the rest is given back (again: end at once)")
-        loop.remove_signal_handler(number)
+        if asked:
+            # Threads that run handlers cannot be ended otherwise.
+            os._exit(128 + number)
+        asked.append(number)
+        if not until_stdin_ends:
+            note(STOPPING)
         runtime.stop()
 
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop, number)
+    if until_stdin_ends:
+        threading.Thread(target=await_end_of_stdin, args=(runtime.stop,), daemon=True).start()
     await runtime.run()
-
-
-def _run_replicas(replicas: int, name: str) -> None:
-    """Run this same command line once per replica, as processes; wait for all of them."""
-    arguments = _without_replicas(sys.argv[1:])
-    processes = {
-        f"{name}-{number}": subprocess.Popen(
-            [sys.executable, "-m", "seams_lab", *arguments, "--name", f"{name}-{number}"],
-            # Ctrl-C reaches them through this process, once.
-            start_new_session=True,
-        )
-        for number in range(1, replicas + 1)
-    }
-
-    def forward(number: int, _: object) -> None:
-        for process in processes.values():
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(number)
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, forward)
-    failed = False
-    for replica, process in processes.items():
-        code = process.wait()
-        if code < 0:
-            note(f"{replica} was ended by {signal.Signals(-code).name}; the others go on")
-        elif code:
-            failed = True
-            note(f"{replica} ended with status {code}")
-    if failed:
-        raise typer.Exit(2)
-
-
-def _without_replicas(arguments: list[str]) -> list[str]:
-    """The command line for one replica: without --replicas, --name and what only one may do."""
-    kept, skip = [], False
-    for word in arguments:
-        if skip:
-            skip = False
-        elif word in ("--replicas", "-n", "--name"):
-            skip = True
-        elif not word.startswith(("--replicas=", "--name=", "-n")) and word not in (
-            "--accept-changes", "--replace-offset", "--cancel",
-        ):  # fmt: skip
-            kept.append(word)
-    return kept
 
 
 def status(
@@ -192,36 +212,60 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", "-w", help="Look again every second, until Ctrl-C.")
     ] = False,
+    table: Annotated[
+        Table | None, typer.Option("--table", "-t", help="Only this table, without a title.")
+    ] = None,
     form: Output = Format.table,
 ) -> None:
     """Tell what a store knows: instances, next due times, waiting timers, leases, skips.
 
-    It only looks: no replica is disturbed, and none needs to run.
+    It only looks: no replica is disturbed, and none needs to run. Tables are cut to fit; JSON and
+    CSV hold everything. CSV without --table is one list, whose first column names the table.
     """
     from seams_lab.runtime.status import read_status
-    from seams_lab.runtime.store import StoreClock
+    from seams_lab.runtime.store import StoreFailure
 
-    with _open(store) as opened:
+    with _open(store) as opened, contextlib.suppress(KeyboardInterrupt):
         while True:
-            with opened.reading() as tx:
-                offset = int(tx.facts().get("clock_offset", "0"))
-            seen = read_status(opened, StoreClock(opened, offset).now())
-            if watch and form is Format.table:
-                say("\x1b[2J\x1b[H")
-            if form is Format.json:
-                say(json.dumps(seen.as_dict(), indent=2))
+            try:
+                seen = read_status(opened, _clock(opened).now())
+            except StoreFailure as error:
+                if not watch:
+                    raise
+                note(f"{error}; tried again")
             else:
-                say(seen.headline())
-                for event, due in seen.in_future:
-                    say(f"clock set back? newest firing of {event} is due {to_text(due)}")
-                for title, table in seen.tables.items():
-                    show(rows_of(table), [str(c) for c in table.columns], form, title)
+                if watch and form is Format.table and sys.stdout.isatty():
+                    say("\x1b[2J\x1b[H")
+                _show_status(seen, table, form)
             if not watch:
                 return
-            with contextlib.suppress(KeyboardInterrupt):
-                asyncio.run(asyncio.sleep(1))
-                continue
-            return
+            time.sleep(1)
+
+
+def _show_status(seen: Status, table: Table | None, form: Format) -> None:
+    tables = {
+        title: ([str(c) for c in frame.columns], rows_of(frame))
+        for title, frame in seen.tables.items()
+        if table in (None, title)
+    }
+    if form is Format.json:
+        found = seen.as_dict()
+        say(json.dumps(found if table is None else found[table], indent=2, ensure_ascii=False))
+        return
+    if form is Format.csv:
+        every = dict.fromkeys(c for columns, _ in tables.values() for c in columns)
+        rows = [{"table": t, **row} for t, (_, rows) in tables.items() for row in rows]
+        show(rows, [*([] if table else ["table"]), *every], form)
+        return
+    if table is None:
+        say(seen.headline())
+        for event, due in seen.in_future:
+            say(f"clock set back? newest firing of {event} is due {to_text(due)}")
+    for title, (columns, rows) in tables.items():
+        for row in rows:
+            if title == "timers":  # Without timeCycle or timeDate: the text tells them apart.
+                row["expression"] = row["expression"].partition(" ")[2]
+        show(*for_people(rows, columns), form, "" if table else f"\n{title}")
 
 
 def start(
@@ -235,9 +279,10 @@ def start(
     store: StoreUrl = DEFAULT_STORE,
     handlers: Handlers = None,
 ) -> None:
-    """Start a process and step it until it waits or ends."""
+    """Start a process and step it until it waits or ends; status 1 when a step failed."""
+    given = json_object(data)
     with _runtime(model, container, store, handlers) as runtime:
-        _tell(runtime.start_process(process, _json(data), correlation_key=key))
+        _tell(runtime.start_process(process, given, correlation_key=key))
 
 
 def tasks(store: StoreUrl = DEFAULT_STORE, form: Output = Format.table) -> None:
@@ -250,15 +295,17 @@ def tasks(store: StoreUrl = DEFAULT_STORE, form: Output = Format.table) -> None:
              "key": i.correlation_key, "since": to_text(i.changed_at), "task": t.task}
             for i in read_instances(opened, with_tasks=True) for t in i.tasks
         ]  # fmt: skip
-    columns = ["instance", "element", "name", "key", "since"]
-    show(rows, columns if form is Format.table else [*columns, "task"], form)
+    columns = ["instance", "element", "name", "key", "since", "task"]
+    if form is Format.table:
+        if not rows:
+            note("no open user tasks")
+        rows, columns = for_people(rows, columns[:-1])
+    show(rows, columns, form)
 
 
 def complete(
     model: ModelPath,
-    instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Its id, or the start of it.")
-    ],
+    instance: InstanceId,
     task: Annotated[
         str | None,
         typer.Argument(metavar="TASK", help="Element or task id; not needed if only one is open."),
@@ -268,21 +315,21 @@ def complete(
     store: StoreUrl = DEFAULT_STORE,
     handlers: Handlers = None,
 ) -> None:
-    """Complete an open user task with data, and step its instance on."""
+    """Complete an open user task with data, and step its instance on.
+
+    Ends with status 1 when a step behind it failed; the task is complete then.
+    """
+    given = json_object(data)
     with _runtime(model, container, store, handlers) as runtime:
         key = _full_id(runtime.store, instance)
-        _tell(runtime.complete(key, task, _json(data)))
+        _tell(runtime.complete(key, task, given))
 
 
 def instances(
     store: StoreUrl = DEFAULT_STORE,
     key: Annotated[
         str | None,
-        typer.Option(
-            "--key",
-            "-k",
-            help="Correlation key; a timer start's is its due time, 2026-11-09T08:00:00Z.",
-        ),
+        typer.Option("--key", "-k", help="Correlation key; a timer start's is its due time."),
     ] = None,
     state: Annotated[
         str | None, typer.Option("--status", help="running, waiting, completed or failed.")
@@ -290,34 +337,46 @@ def instances(
     trace: Annotated[
         bool, typer.Option("--trace", help="Also tell what each did, element by element.")
     ] = False,
+    limit: Annotated[int, typer.Option(min=1, help="The most instances to list.")] = 100,
     form: Output = Format.table,
 ) -> None:
-    """List process instances, the newest first."""
+    """List process instances, the newest first.
+
+    CSV with --trace holds one row per element that an instance did.
+    """
     from seams_lab.runtime.instance import read_instances
 
     with _open(store) as opened:
-        found = read_instances(opened, correlation_key=key, status=state, with_trace=trace)
+        found = read_instances(opened, correlation_key=key, status=state, with_trace=trace,
+                               limit=limit)  # fmt: skip
     columns = ["instance", "process", "key", "status", "open", "waits", "failure", "created"]
-    show([_row(i) for i in found], columns, form)
-    if trace:
-        for one in found:
-            rows = rows_of(one.trace)
-            show(rows, [str(c) for c in one.trace.columns], form, f"{one.id}")
+    rows = [_row(i) for i in found]
+    traces = {i.id: rows_of(i.trace) for i in found} if trace else {}
+    steps = ["at", "kind", "element", "name", "due", "note", "replica", "revision"]
+    if form is Format.json:
+        show([row | ({"trace": traces[row["instance"]]} if trace else {}) for row in rows],
+             columns, form)  # fmt: skip
+    elif form is Format.csv and trace:
+        show([{"instance": i} | step for i, done in traces.items() for step in done],
+             ["instance", *steps], form)  # fmt: skip
+    elif form is Format.csv:
+        show(rows, columns, form)
+    else:
+        show(*for_people(rows, columns), form)
+        for one, done in traces.items():
+            show(*for_people(done, steps), form, f"\n{one}")
+        if not rows:
+            note("no such instances" if key or state else "no instances")
+    if len(found) == limit:
+        note(f"at most {limit:,} are listed; --limit changes that")
 
 
-def retry(
-    instance: Annotated[
-        str, typer.Argument(metavar="INSTANCE", help="Its id, or the start of it.")
-    ],
-    store: StoreUrl = DEFAULT_STORE,
-) -> None:
+def retry(instance: InstanceId, store: StoreUrl = DEFAULT_STORE) -> None:
     """Let a failed instance be tried again now."""
-    from seams_lab.runtime.store import StoreClock
-
     with _open(store) as opened:
         key = _full_id(opened, instance)
         with opened.transaction() as tx:
-            revived = tx.revive(key, StoreClock(opened).now())
+            revived = tx.revive(key, _clock(opened).now())
     if not revived:
         raise UnusableInput(
             f"instance {key}", "not failed, or held by a replica", "a failed instance",
@@ -337,73 +396,30 @@ def _open(url: str) -> Iterator[Store]:
         yield opened
 
 
+def _clock(store: Store) -> StoreClock:
+    """The deciding clock that the store's replicas agreed on."""
+    from seams_lab.runtime.store import StoreClock
+
+    with store.reading() as tx:
+        return StoreClock(store, int(tx.facts().get("clock_offset", "0")))
+
+
 @contextlib.contextmanager
 def _runtime(model: Path, container: str | None, store: str, handlers: str | None,
              ) -> Iterator[Runtime]:  # fmt: skip
     from seams_lab.runtime.runtime import Runtime
 
-    _log("", False)
+    log_to_stderr()
     with Runtime.load(load(model), container, store, name="command",
                       handlers=load_handlers(handlers)) as runtime:  # fmt: skip
         yield runtime
-
-
-def load_handlers(named: str | None) -> Mapping[str, Any]:
-    """Import the handlers that a module or Python file offers under the name ``handlers``.
-
-    Raises
-    ------
-    UnusableInput
-        When it cannot be imported, or has no such mapping of functions.
-    """
-    if named is None:
-        return {}
-    try:
-        if named.endswith(".py"):
-            spec = importlib.util.spec_from_file_location("seams_handlers", named)
-            if spec is None or spec.loader is None:
-                raise ImportError(f"{named} is not a Python file")
-            module = importlib.util.module_from_spec(spec)
-            spec.loader.exec_module(module)
-        else:
-            sys.path.insert(0, os.getcwd())
-            module = importlib.import_module(named)
-    except Exception as error:
-        raise UnusableInput(
-            f"--handlers {named}", f"{type(error).__name__}: {error}", "a module or file that "
-            "Python can import", "correct the name or what it does when imported",
-        ) from error  # fmt: skip
-    found = getattr(module, "handlers", None)
-    if not isinstance(found, Mapping) or not all(callable(f) for f in found.values()):
-        raise UnusableInput(
-            f"--handlers {named}", "no mapping named handlers",
-            "handlers = {'send_reminder': function, ...}", "add it to the module",
-        )  # fmt: skip
-    return found
-
-
-def _json(text: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise UnusableInput(
-            "--data",
-            f"{text!r} ({error})",
-            "a JSON object",
-            "write it as in '{\"approved\": true}'",
-        ) from None
-    if not isinstance(found, dict):
-        raise UnusableInput(
-            "--data", f"{text!r}", "a JSON object", "write it as in '{\"approved\": true}'"
-        )
-    return found
 
 
 def _full_id(store: Store, given: str) -> str:
     """The id of the one instance whose id begins with *given*."""
     from seams_lab.runtime.instance import ids_like
 
-    found = ids_like(store, given)
+    found = ids_like(store, given) if given else []
     if len(found) == 1 or given in found:
         return given if given in found else found[0]
     raise UnusableInput(
@@ -416,25 +432,14 @@ def _tell(one: Instance) -> None:
     say(f"instance {one.id}")
     for line in one.lines():
         say(f"  {line}")
+    if one.status == "failed":
+        raise typer.Exit(1)
 
 
 def _row(one: Instance) -> dict[str, Any]:
     return {
-        "instance": one.id,
-        "process": local_name(one.process),
-        "key": one.correlation_key,
-        "status": one.status,
-        "open": [local_name(t.element) for t in one.tasks],
+        "instance": one.id, "process": local_name(one.process), "key": one.correlation_key,
+        "status": one.status, "open": [local_name(t.element) for t in one.tasks],
         "waits": [f"{local_name(e)} {to_text(due)}" for e, due in one.waits],
-        "failure": one.failure or "",
-        "created": to_text(one.created_at),
-    }
-
-
-def _log(name: str, verbose: bool) -> None:
-    """Log to standard error, one line per outcome."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter(f"[{name}] %(message)s" if name else "%(message)s"))
-    logger = logging.getLogger("seams_lab")
-    logger.handlers[:] = [handler]
-    logger.setLevel(logging.DEBUG if verbose else logging.INFO)
+        "failure": one.failure or "", "created": to_text(one.created_at),
+    }  # fmt: skip

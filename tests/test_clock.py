@@ -115,6 +115,12 @@ def test_a_manual_clock_stays_where_it_is_when_told_otherwise(duration: Any, fix
     assert manual.now() == EIGHT
 
 
+def test_the_steps_of_a_manual_clock_can_be_written_in_a_row() -> None:
+    manual = ManualClock(EIGHT)
+    assert manual.set(EIGHT - HOUR).advance("PT1H").advance(1) is manual
+    assert manual.now() == EIGHT + 1
+
+
 def test_only_set_moves_a_manual_clock_back() -> None:
     manual = ManualClock(EIGHT)
     manual.set(EIGHT - HOUR)

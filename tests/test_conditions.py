@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -188,6 +189,8 @@ REFUSED = [
     ("9007199254740992", 1, "beyond 2**53 - 1", ""),
     ("9" * 900, 1, "beyond 2**53 - 1", ""),
     (r"'a\n'", 1, "backslash", "with no backslash"),
+    (r'"a\"', 1, "backslash", ""),
+    (r'"a\n"', 1, "backslash", "with no backslash"),
     ("'abc", 1, "no end", "one pair of quotes"),
     ("'a\nb'", 1, "control character", ""),
     ("'a\u200bb'", 1, "control character", ""),
@@ -255,6 +258,16 @@ def test_what_is_refused_is_named_with_position_and_fix(
     assert error.fix
     assert "comparisons" in error.expected
     assert str(error).isprintable()
+
+
+def test_a_long_integer_is_refused_where_python_refuses_to_read_it() -> None:
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    try:
+        with pytest.raises(UnusableInput, match="beyond"):
+            compile_condition("9" * 900, "Flow_1")
+    finally:
+        sys.set_int_max_str_digits(limit)
 
 
 def test_the_message_reads_as_a_sentence() -> None:

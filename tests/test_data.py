@@ -54,7 +54,7 @@ REFUSED: list[tuple[object, str, str]] = [
     (None, "data has type NoneType: None", "pass a dict"),
     ([], "data has type list: []", ""),
     ("{}", "data has type str: '{}'", ""),
-    (OrderedDict(), "data has type OrderedDict: OrderedDict()", ""),
+    (OrderedDict(), "data has type OrderedDict: OrderedDict()", "pass a dict"),
     # Types
     ({"a": (1, 2)}, "data['a'] has type tuple: (1, 2)", "make it a list"),
     ({"a": {1}}, "data['a'] has type set: {1}", "a sorted list"),

@@ -188,7 +188,7 @@ def test_what_a_terminate_end_cancels_does_not_run(tmp_path: Path) -> None:
     )  # fmt: skip
     made = engine(tmp_path, text)
     workflow = made.new_workflow("p", {}, NOW)
-    assert "x" in run(made, workflow)
+    assert run(made, workflow) == ["s", "g", "x"]
     assert made.is_ended(workflow)
     assert made.waiting(workflow) == ()
 
@@ -389,6 +389,19 @@ def test_what_a_completed_task_reaches_is_armed(
     assert waiting(made, workflow) == [("t", (now or NOW + 9 * SECOND) + HOUR)]
 
 
+def test_what_a_completed_task_reached_is_armed_by_a_firing_too(tmp_path: Path) -> None:
+    text = bpmn(
+        START + '<parallelGateway id="g"/>' + USER + catch("t", "timeDuration", "PT1H")
+        + catch("v", "timeDuration", "PT2H") + END,
+        "s g; g u; g v; u t; t e; v e",
+    )  # fmt: skip
+    made = engine(tmp_path, text)
+    workflow = begin(made)
+    answer(made, workflow)
+    fire(made, workflow, "v", NOW + SECOND)
+    assert waiting(made, workflow) == [("t", NOW + SECOND + HOUR)]
+
+
 def test_a_date_that_has_passed_waits_to_be_delivered(tmp_path: Path) -> None:
     made = engine(tmp_path, bpmn(START + catch("t", "timeDate", "2020-01-01T00:00:00Z") + END,
                                  "s t; t e"))  # fmt: skip
@@ -482,6 +495,7 @@ def test_one_event_wins_a_gateway(tmp_path: Path, first: str, between: Between) 
     assert [made.fire(workflow, task, NOW + 99 * DAY) for task in timers.values()] == [None] * 3
     assert run(made, workflow) == ["g", first, f"a{first[1:]}", "e"]
     assert made.is_ended(between(made, workflow))
+    assert '"due"' not in made.checkpoint(workflow)
 
 
 @each_way
@@ -498,6 +512,7 @@ def test_a_condition_may_win_a_gateway(tmp_path: Path, between: Between) -> None
     assert waiting(made, workflow) == [("t", NOW + HOUR)]
     workflow = between(made, begin(made, {"n": 1}))
     assert made.waiting(workflow) == ()
+    assert '"caught"' not in made.checkpoint(workflow)
     answer(made, workflow)
     run(made, workflow)
     assert made.is_ended(workflow)
@@ -667,6 +682,42 @@ def test_what_earlier_occurrences_wrote_is_kept_when_they_go(tmp_path: Path) -> 
     assert last.startswith("i/")
 
 
+def test_an_occurrence_that_a_gateway_counts_on_is_kept(tmp_path: Path) -> None:
+    counted = iter(range(100))
+    text = bpmn(
+        START + USER + boundary("t", "timeCycle", "R/2026-11-09T08:00:00Z/PT1H")
+        + '<serviceTask id="r"/><parallelGateway id="j"/>' + END,
+        "s u; u j; t r; r j; j e",
+    )  # fmt: skip
+    made = engine(tmp_path, text, handlers={"r": lambda data, context: {f"n{next(counted)}": 1}})
+    workflow = begin(made)
+    for hour in range(4):
+        fire(made, workflow, "t", NOW + hour * HOUR)
+        run(made, workflow)
+        workflow = reopened(made, workflow)
+    answer(made, workflow)
+    assert run(made, workflow) == ["j", "e"]
+    assert made.data(workflow) == {f"n{n}": 1 for n in range(4)}
+
+
+def test_the_data_so_far_survives_the_removal_of_the_last_task(tmp_path: Path) -> None:
+    text = cycle("R/2026-11-09T08:00:00Z/PT1H").replace("serviceTask", "userTask")
+    made = engine(tmp_path, text)
+    workflow = begin(made, {"a": 1})
+    for hour in range(2):
+        fire(made, workflow, "t", NOW + hour * HOUR)
+        run(made, workflow)
+    elements = [short(t.element) for t in made.user_tasks(workflow)]
+    second, first = (made.user_tasks(workflow)[i].task for i in (2, 1))
+    assert elements == ["u", "r", "r"]
+    for task in (second, first):
+        made.complete(workflow, task, {})
+        run(made, workflow)
+    fire(made, workflow, "t", NOW + 2 * HOUR)
+    assert workflow.last_task.id in workflow.tasks
+    assert made.data(reopened(made, workflow)) == made.data(workflow) == {"a": 1}
+
+
 # ---------------------------------------------------------------- handlers
 
 WORK = bpmn(
@@ -826,6 +877,18 @@ def test_an_unloaded_process_is_named_with_those_there_are(tmp_path: Path) -> No
 
 
 # ---------------------------------------------------------------- threads
+
+
+def test_running_changes_nothing_in_the_specification_that_threads_share(tmp_path: Path) -> None:
+    node = (
+        '<userTask id="u"><multiInstanceLoopCharacteristics><loopCardinality>3'
+        "</loopCardinality></multiInstanceLoopCharacteristics></userTask>"
+    )
+    made = engine(tmp_path, bpmn(START + node + END, "s u; u e"))
+    child = made.new_workflow("p", {}, NOW).spec.task_specs["u [child]"]
+    assert child.completed_event.n_subscribers() == 1
+    begin(made)
+    assert child.completed_event.n_subscribers() == 1
 
 
 def test_threads_step_instances_of_one_engine(tmp_path: Path) -> None:

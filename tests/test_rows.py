@@ -18,7 +18,7 @@ TEXTS = [
     "",
     " ",
     "plain",
-    "it's \"quoted\" and \\back\\slashed\\u0041",
+    'it\'s "quoted" and \\back\\slashed\\u0041',
     "two\nlines\ttab\r",
     "Ünïcödé Ω 日本 🙂",
     "42",
@@ -116,7 +116,8 @@ def test_rows_one_by_one_give_the_same_table_as_rows_at_once() -> None:
     for one_by_one in (True, False):
         with Store("sqlite://") as store, store.transaction() as tx:
             if one_by_one:
-                tx._connection.execute(insert_each(trace, columns), values)
+                rows = [tuple(value[name] for name in columns) for value in values]
+                tx._connection.exec_driver_sql(insert_each(trace, columns), rows)
             else:
                 tx._connection.execute(insert_rows("sqlite", trace, columns), as_rows(values))
             found.append([tuple(each) for each in tx.read(select(trace))])

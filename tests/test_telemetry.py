@@ -316,9 +316,10 @@ def test_no_count_is_lost_between_threads(monkeypatch: pytest.MonkeyPatch) -> No
     threads = [
         threading.Thread(target=telemetry.fired, args=(EVENT, DUE, "i", DUE + i)) for i in range(6)
     ]
+    threads += [threading.Thread(target=telemetry.missed, args=(EVENT, 1)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     seen = telemetry.counters
-    assert (seen.fired, seen.lateness_sum, seen.lateness_max) == (6, 15, 5)
+    assert (seen.fired, seen.missed, seen.lateness_sum, seen.lateness_max) == (6, 6, 15, 5)

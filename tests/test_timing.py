@@ -104,9 +104,9 @@ def test_the_due_time_is_kept_where_spiffworkflow_reads_it(tmp_path: Path) -> No
 
 def test_a_gateway_keeps_one_due_time_for_each_timer(tmp_path: Path) -> None:
     text = bpmn(
-        START + '<eventBasedGateway id="g"/>' + catch("a", "timeDuration", "PT48H")
-        + catch("b", "timeDate", "2026-11-09T09:00:00Z") + END,
-        "s g; g a; g b; a e; b e",
+        START + '<eventBasedGateway id="g"/>' + catch("b", "timeDate", "2026-11-09T09:00:00Z")
+        + catch("a", "timeDuration", "PT48H") + END,
+        "s g; g b; g a; a e; b e",
     )  # fmt: skip
     made = engine(tmp_path, text)
     workflow = begin(made)

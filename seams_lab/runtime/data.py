@@ -67,7 +67,7 @@ def checked(value: object, where: str) -> dict[str, Any]:
     """
     if type(value) is not dict:
         _refuse(where, f"data has type {_kind(value)}", "pass a dict")
-    for name in sorted(RESERVED_NAMES.intersection(k for k in value if type(k) is str)):
+    for name in sorted(RESERVED_NAMES.intersection(value)):
         _refuse(where, f"data has the reserved name {name!r}", "choose another name")
     copy: dict[str, Any] = _Copier(where).copy(value, None, 1)
     size = len(json.dumps(copy, ensure_ascii=False, separators=(",", ":")).encode())

@@ -19,15 +19,19 @@ from seams_lab.due import utc
 from seams_lab.errors import UnusableInput
 from seams_lab.expressions import SECOND
 from seams_lab.graph import ModelGraph, load_graph, local_name
-from seams_lab.instants import to_text
+from seams_lab.instants import Instant, to_text
+from seams_lab.picture import Picture
 from seams_lab.runtime.deployment import Deployment, deployment
+from seams_lab.runtime.drawing import instance_diagram
 from seams_lab.runtime.engine import Engine, Handler
 from seams_lab.runtime.instance import Instance, read_instances
 from seams_lab.runtime.loop import INSTANCES, WAITS, Loop
+from seams_lab.runtime.pace import manual, pass_time
 from seams_lab.runtime.scheduler import Scheduler, Work, first_row, stored_text
 from seams_lab.runtime.status import Status, read_status
 from seams_lab.runtime.store import Store, StoreClock
 from seams_lab.runtime.telemetry import Telemetry
+from seams_lab.runtime.timeline import read_timeline
 from seams_lab.runtime.transaction import Claim
 from seams_lab.runtime.worker import Retries, Worker
 
@@ -330,6 +334,17 @@ class Runtime:
         """What the store knows: instances, timers and when they are next due, leases, skips."""
         return read_status(self.store, self.clock.now())
 
+    def diagram(self, instance: str | Instance) -> Picture:
+        """Draw an instance's BPMN file with what is done, open and waiting; see `drawing`."""
+        key = instance.id if isinstance(instance, Instance) else instance
+        return instance_diagram(self.graph, self.instance(key))
+
+    def timeline(self) -> pd.DataFrame:
+        """What happened, for `plot.timeline`; the columns are those of `read_timeline`."""
+        known = {t.event: t.expression for t in (*self._found.starts, *self._found.waits)
+                 if t.expression}  # fmt: skip
+        return read_timeline(self.graph, self.store, self.processes, known, self.clock.now())
+
     # ------------------------------------------------------------------ running
 
     def resume(self) -> int:
@@ -360,6 +375,10 @@ class Runtime:
                 self._worker.step(one.claim, one.workflow, one.start)
             done += len(work)
         return done
+
+    def run_until(self, instant: Instant) -> int:
+        """Let a ManualClock pass to an instant and do what falls due on the way; see `pace`."""
+        return pass_time(manual(self.clock, "run_until"), instant, self.next_wake, self.settle)
 
     def next_wake(self) -> int | None:
         """When something can next be claimed, in microseconds (UTC); None when nothing waits."""

@@ -97,6 +97,16 @@ class Scheduler:
         #: Events whose expression in the store is another one, with that expression (ruling 19b).
         self.changed: dict[str, str] = {}
 
+    @property
+    def starts(self) -> tuple[Timer, ...]:
+        """The timer starts that it schedules, by event."""
+        return tuple(self._starts)
+
+    def overdue(self) -> int:
+        """How many timer starts are due now and not known to be recorded."""
+        latest = self._series.latest(self._clock.now())
+        return int(np.count_nonzero(self._open & (latest > self._newest)))
+
     def refresh(self) -> None:
         """Look again which expressions the store holds; stop claiming those that differ."""
         with self._store.transaction() as tx:

@@ -85,7 +85,8 @@ class Transaction:
 
     def facts(self) -> dict[str, str]:
         """What is true of the whole store."""
-        return dict(self._run("facts", select(meta.c.key, meta.c.value)).tuples().all())
+        found = self._run("facts", select(meta.c.key, meta.c.value))
+        return {row.key: row.value for row in found}
 
     def set_fact(self, key: str, value: str) -> None:
         """Set one fact of the whole store."""
@@ -108,7 +109,8 @@ class Transaction:
         statement = select(timer.c.event, timer.c.expression).join(
             rows, rows.c.event == timer.c.event
         )
-        return dict(self._run("expressions", statement, as_names(events)).tuples().all())
+        found = self._run("expressions", statement, as_names(events))
+        return {row.event: row.expression for row in found}
 
     def set_expressions(self, expressions: dict[str, str]) -> None:
         """Replace the recorded expressions of events (ruling 19b), forgetting their failures."""
@@ -133,7 +135,7 @@ class Transaction:
             .order_by(timer.c.event)
             .with_for_update(skip_locked=True)
         )
-        found = self._run("lock_timers", statement, as_names(events)).tuples().all()
+        found = self._run("lock_timers", statement, as_names(events)).all()
         return {event: (expression, tries, at) for event, expression, tries, at in found}
 
     def newest_starts(self, events: Iterable[str]) -> dict[str, int]:
@@ -145,7 +147,7 @@ class Transaction:
             .scalar_subquery()
         )
         query = select(rows.c.event, newest)
-        found = self._run("newest_starts", query, as_names(events)).tuples().all()
+        found = self._run("newest_starts", query, as_names(events)).all()
         return {event: due for event, due in found if due is not None}
 
     def insert_firings(self, rows: Sequence[dict[str, Any]]) -> set[tuple[str, int, str]]:
@@ -156,7 +158,7 @@ class Transaction:
             "insert_firings", firing, ordered, columns, (firing.c.event, firing.c.due,
                                                          firing.c.waiter),
         )  # fmt: skip
-        return set(found.tuples().all()) if rows else set()
+        return set(map(tuple, found))
 
     def record_start_failure(self, event: str, failure: str, attempts: int, retry_at: int) -> None:
         """Record that a start failed before its commit, and when it is tried again."""
@@ -395,7 +397,7 @@ class Transaction:
             .where(instance.c.process.in_(processes))
             .group_by(wait.c.event)
         )
-        counts = dict(self._run("unknown_waits", statement).tuples().all())
+        counts = {event: count for event, count in self._run("unknown_waits", statement)}
         return {event: counts[event] for event in sorted(counts.keys() - set(known))}
 
     def delete_waits_of_events(self, events: Iterable[str]) -> int:
