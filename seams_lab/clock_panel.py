@@ -149,8 +149,8 @@ class ClockPanel(VBox):  # type: ignore[misc]
             columns=["correlation_key", "process", "status", "changed"],
         )  # fmt: skip
         timers = status.timers[["event", "expression", "next_due", "last_due", "fired", "skipped"]]
-        self.tables.value = "".join(
-            f"<h4>{title}</h4>{table.to_html(index=False)}"
+        shown = "".join(
+            f"<h4>{title}</h4>{table.to_html(index=False, border=0)}"
             for title, table in [
                 ("Timer starts", timers),
                 ("Timers that instances wait on", status.waiting),
@@ -159,6 +159,8 @@ class ClockPanel(VBox):  # type: ignore[misc]
             ]
             if len(table)
         )
+        # JupyterLab's class for tables that look like those of a cell.
+        self.tables.value = f'<div class="jp-RenderedHTMLCommon">{shown}</div>'
 
     def _draw(self) -> None:
         chosen = self.instance.value

@@ -72,6 +72,8 @@ STOPPING = "stopping: running steps end, the rest is given back (again: end at o
 
 # So many characters of an id are shown; commands take the start of one.
 _SHORT_ID = 8
+# What is typed again as it stands.
+_AS_IT_IS = {"key", "expression"}
 _ID = re.compile(r"[0-9a-f]{32}")
 
 
@@ -102,7 +104,10 @@ def for_people(
 
     What is cut off is in JSON and CSV. Commands take an id by its beginning.
     """
-    cut = [{name: _short(row.get(name)) for name in columns} for row in rows]
+    cut = [
+        {name: row.get(name) if name in _AS_IT_IS else _short(row.get(name)) for name in columns}
+        for row in rows
+    ]
     return cut, [c for c in columns if any(row[c] not in (None, "", []) for row in cut)]
 
 
@@ -236,7 +241,8 @@ def run_processes(commands: Mapping[str, Sequence[str]], environment: Mapping[st
                 process.send_signal(number)
 
     def watch(name: str) -> None:
-        processes[name].wait()
+        with processes[name]:  # Waits, and closes the pipe.
+            pass
         ended.put(name)
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -128,6 +128,8 @@ def test_nothing_to_wait_for_is_said(models: Path) -> None:
         panel.next_due.click()
     assert panel.message.value == "Nothing waits."
     panel.complete.click()
+    assert panel.message.value.endswith("2026-12-31T22:00:00Z: completed.")
+    panel.complete.click()
     assert panel.message.value == "No task is open."
 
 

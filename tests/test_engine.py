@@ -25,6 +25,7 @@ from fixtures.engines import (
     cycle,
     engine,
     fire,
+    flow_elements,
     reopened,
     run,
     short,
@@ -540,6 +541,44 @@ def test_timers_in_subprocesses_wait_and_are_cancelled_with_them(tmp_path: Path)
     assert waiting(made, workflow) == [("c", NOW + 6 * HOUR)]
     assert fire(made, workflow, "c", NOW) is not None
     assert run(made, reopened(made, workflow)) == ["c", "r", "e2", "sub", "e"]
+
+
+ENDS = {
+    "cancel": ('<endEvent id="x"><cancelEventDefinition/></endEvent>', ["x", "b", "f"]),
+    "error": ('<endEvent id="x"><errorEventDefinition errorRef="r"/></endEvent>', ["x", "b", "f"]),
+    "cancel, and nobody minds": (
+        '<endEvent id="x"><cancelEventDefinition/></endEvent>', ["x", "sub", "w", "e"],
+    ),
+    "terminate": (
+        '<endEvent id="x"><terminateEventDefinition/></endEvent>', ["x", "sub", "w", "e"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ENDS)
+@each_way
+def test_a_subprocess_may_end_before_its_time(tmp_path: Path, how: str, between: Between) -> None:
+    end, ran = ENDS[how]
+    on = {"error": '<errorEventDefinition errorRef="r"/>', "cancel": "<cancelEventDefinition/>"}
+    caught = (
+        f'<boundaryEvent id="b" attachedToRef="sub">{on[how]}</boundaryEvent>' if how in on else ""
+    )
+    inside = (
+        '<startEvent id="s2"/><parallelGateway id="g"/>' + USER + catch("c", "timeDuration", "PT5H")
+        + end + '<endEvent id="e2"/>' + flow_elements("s2 g; g u; g c; u x; c e2")
+    )  # fmt: skip
+    text = bpmn(
+        START + f'<transaction id="sub">{inside}</transaction>'
+        + caught + '<endEvent id="f"/>' + SERVICE + END,
+        "s sub; sub w; w e" + "; b f" * bool(caught), outside='<error id="r" name="r" errorCode="1"/>',
+    )  # fmt: skip
+    made = engine(tmp_path, text)
+    workflow = between(made, begin(made))
+    assert waiting(made, workflow) == [("c", NOW + 5 * HOUR)]
+    answer(made, workflow)
+    workflow = between(made, workflow)
+    assert run(made, workflow) == ran
+    assert made.waiting(workflow) == ()
 
 
 # ---------------------------------------------------------------- boundary cycles

@@ -53,6 +53,7 @@ ORDER = (
 RUNTIME = (
     "data",
     "conditions",
+    "identity",
     "tasks",
     "timing",
     "admission",

@@ -576,7 +576,7 @@ def test_ready_waits_are_due_and_of_the_events_oldest_first(store: Store) -> Non
         assert tx.ready_waits([], 100, 10) == []
 
 
-@pytest.mark.parametrize("limit", [1, 2, 5, 10, 11, 12, 13, 100])
+@pytest.mark.parametrize("limit", [1, 2, 5, 7, 8, 9, 10, 13, 100])
 def test_each_event_gets_an_equal_share(store: Store, limit: int) -> None:
     """Seven events wait; the first three of them have a long and old backlog."""
     old = [waiting(f"i{n}", "old", f"e{n % 3}", due=n) for n in range(90)]

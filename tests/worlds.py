@@ -86,7 +86,9 @@ class World:
     def __post_init__(self) -> None:
         self.clock = ManualClock(self.start)
         self.graph = self.model(self.texts)
-        self._found: dict[int, Deployment] = {}
+        # Connections of replicas that are gone: a store keeps nothing but compiled statements.
+        self._idle: list[Store] = []
+        self._engines: dict[int, tuple[Deployment, Engine]] = {}
 
     def model(self, texts: str | Mapping[str, str], folder: str = "model") -> ModelGraph:
         """Write a model of bare BPMN files and read it."""
@@ -99,7 +101,8 @@ class World:
 
     def store(self) -> Store:
         """One more connection to the store, as another process would have."""
-        self.opened.append(Store(self.url))
+        self.opened.append(self._idle.pop() if self._idle else Store(self.url))
+        self.opened[-1].watch = None
         return self.opened[-1]
 
     def replica(
@@ -112,17 +115,21 @@ class World:
         It is what `Runtime.load` makes, without checking the same model each time.
         """
         graph = graph or self.graph
-        if id(graph) not in self._found:
-            self._found[id(graph)] = deployment(graph, None, self.clock.now())
-        found = self._found[id(graph)]
+        found, engine = self.loaded(graph)
         made = Runtime(
-            graph, found, store or self.store(), Engine(graph, found.processes, self.handlers),
-            clock or self.clock, Telemetry(), name, LEASE, 5 * SECOND, 2, batch,
-            retries or Retries(), _ids(),
+            graph, found, store or self.store(), engine, clock or self.clock, Telemetry(), name,
+            LEASE, 5 * SECOND, 2, batch, retries or Retries(), _ids(),
         )  # fmt: skip
         made.store.watch = watch
         made._join(accept, cancel, False)
         return made
+
+    def loaded(self, graph: ModelGraph) -> tuple[Deployment, Engine]:
+        """A model, checked once; an engine keeps nothing of the instances it runs."""
+        if id(graph) not in self._engines:
+            found = deployment(graph, None, self.clock.now())
+            self._engines[id(graph)] = found, Engine(graph, found.processes, self.handlers)
+        return self._engines[id(graph)]
 
     def heal(self) -> Runtime:
         """Let every lease expire, and let a new replica do all that is left."""
@@ -149,8 +156,7 @@ class World:
 
     def empty(self) -> None:
         """Begin anew: an empty store, the clock at its first instant."""
-        for store in self.opened:
-            store.close()
+        self._idle += self.opened
         self.opened.clear()
         with self.reader._engine.begin() as connection:
             for table in schema.metadata.sorted_tables:
@@ -167,7 +173,7 @@ class World:
 
     def close(self) -> None:
         """Close every connection that is left."""
-        for store in [*self.opened, self.reader]:
+        for store in [*self.opened, *self._idle, self.reader]:
             store.close()
 
     # Short forms of what tests ask most.
@@ -258,7 +264,12 @@ class Cutter:
     def __init__(self, store: Store, point: int) -> None:
         self.left, self.hit, self.url = point, False, store._engine.url
         self.connection: Any = None
-        sqlalchemy_event.listen(store._engine, "checkout", self._checkout)
+        self.engine = store._engine
+        sqlalchemy_event.listen(self.engine, "checkout", self._checkout)
+
+    def end(self) -> None:
+        """Let the store be."""
+        sqlalchemy_event.remove(self.engine, "checkout", self._checkout)
 
     def _checkout(self, connection: Any, *_: Any) -> None:
         self.connection = connection
@@ -354,8 +365,7 @@ def verify(made: World, *, settled: bool = True, graph: ModelGraph | None = None
     assert dated == starts.keys(), "S4: an instance of a timer has its firing row"
     for key, row in starts.items():
         assert instances[key].correlation_key == to_text(row.due)
-    graph = graph or made.graph
-    engine = Engine(graph, deployment(graph, None, made.clock.now()).processes)
+    _, engine = made.loaded(graph or made.graph)
     for row in instances.values():
         _verify_instance(made, engine, row, firings, settled)
 

@@ -25,7 +25,7 @@ from SpiffWorkflow.util.deep_merge import DeepMerge
 from SpiffWorkflow.util.task import TaskState
 
 from seams_lab.errors import UnusableInput
-from seams_lab.runtime.bpmn import Executable
+from seams_lab.runtime.bpmn import START, Executable
 from seams_lab.runtime.tasks import ScriptEngine
 
 FORMAT = 1
@@ -40,11 +40,12 @@ Json = dict[str, Any]
 
 def dump(executable: Executable, workflow: BpmnWorkflow) -> str:
     """Write a workflow as text. The same workflow gives the same text."""
+    root = workflow.task_tree
+    if root.state == TaskState.READY:
+        return begin(executable, root.internal_data[START], root.data, workflow.script_engine.seed)
     return _ENCODER.encode(
         {
-            "format": FORMAT,
-            "process": executable.process,
-            "payloads": executable.hashes,
+            **_head(executable),
             "workflow": _workflow(workflow),
             "subprocesses": [
                 {**_workflow(sub), "task": sub.parent_task_id.hex}
@@ -52,6 +53,29 @@ def dump(executable: Executable, workflow: BpmnWorkflow) -> str:
             ],
         }
     )
+
+
+def begin(executable: Executable, start: str, data: Json, seed: str) -> str:
+    """Write an instance of which nothing has run: its start event and data say it all.
+
+    *seed* decides the ids of its tasks.
+    """
+    return _ENCODER.encode(
+        {**_head(executable), "begin": {"start": start, "data": data, "seed": seed}}
+    )
+
+
+def new(executable: Executable, start: str, data: Json, engine: ScriptEngine) -> BpmnWorkflow:
+    """Make an instance of which nothing has run."""
+    with engine.ids.used():
+        workflow = BpmnWorkflow(executable.spec, executable.subprocesses, script_engine=engine)
+    workflow.task_tree.data.update(data)
+    workflow.task_tree.internal_data[START] = start
+    return workflow
+
+
+def _head(executable: Executable) -> Json:
+    return {"format": FORMAT, "process": executable.process, "payloads": executable.hashes}
 
 
 def load(executable: Executable, text: str, script_engine: ScriptEngine) -> BpmnWorkflow:
@@ -97,9 +121,20 @@ def _damaged(executable: Executable, seen: str) -> UnusableInput:
     )  # fmt: skip
 
 
+def _gone(executable: Executable, element: str) -> UnusableInput:
+    return UnusableInput(
+        f"checkpoint of {executable.process}", f"a task at {element!r}",
+        f"only elements that {executable.spec.file} has now",
+        "finish the running instances with the model they began with, or keep the ids",
+    )  # fmt: skip
+
+
 def _workflow(workflow: BpmnWorkflow | BpmnSubWorkflow) -> Json:
     number = {task_id: index for index, task_id in enumerate(workflow.tasks)}
     last = workflow.last_task
+    # SpiffWorkflow merges the data of branches in the order in which they were completed.
+    order = sorted(workflow.tasks.values(), key=lambda task: task.last_state_change)
+    changed = {task.id: rank for rank, task in enumerate(order)}
     return {
         "completed": workflow.completed,
         "success": workflow.success,
@@ -107,17 +142,17 @@ def _workflow(workflow: BpmnWorkflow | BpmnSubWorkflow) -> Json:
         "correlations": workflow.correlations,
         "last": None if last is None else number.get(last.id),
         # In the order in which they were made: a parent stands before its children.
-        "tasks": [_task(task, number) for task in workflow.tasks.values()],
+        "tasks": [_task(task, number, changed[task.id]) for task in workflow.tasks.values()],
     }
 
 
-def _task(task: Task, number: dict[UUID, int]) -> Json:
+def _task(task: Task, number: dict[UUID, int], rank: int) -> Json:
     parent = task.parent
     row: Json = {
         "id": task.id.hex,
         "spec": task.task_spec.name,
         "state": task.state,
-        "since": task.last_state_change,
+        "rank": rank,
     }
     if parent is not None:
         row["parent"] = number[parent.id]
@@ -136,6 +171,13 @@ def _task(task: Task, number: dict[UUID, int]) -> Json:
 
 
 def _restore(executable: Executable, document: Json, engine: ScriptEngine) -> BpmnWorkflow:
+    if "begin" in document:
+        state = document["begin"]
+        if state["start"] not in executable.starts:
+            raise _gone(executable, state["start"])
+        engine.seed = state["seed"]
+        engine.ids.restart(engine.seed)
+        return new(executable, state["start"], state["data"], engine)
     workflow = BpmnWorkflow(
         executable.spec, executable.subprocesses, script_engine=engine, deserializing=True
     )
@@ -155,14 +197,10 @@ def _fill(executable: Executable, workflow: BpmnWorkflow | BpmnSubWorkflow, stat
     for row in state["tasks"]:
         spec = workflow.spec.task_specs.get(row["spec"])
         if spec is None:
-            raise UnusableInput(
-                f"checkpoint of {executable.process}", f"a task at {row['spec']!r}",
-                f"only elements that {workflow.spec.file} has now",
-                "finish the running instances with the model they began with, or keep the ids",
-            )  # fmt: skip
+            raise _gone(executable, row["spec"])
         parent = tasks[row["parent"]] if "parent" in row else None
         task = Task(workflow, spec, parent, row["state"], UUID(row["id"]))
-        task.last_state_change = row["since"]
+        task.last_state_change = row["rank"]
         task.triggered = row.get("triggered", False)
         task.internal_data = row.get("internal", {})
         # As SpiffWorkflow inherits: a copy of the first level.

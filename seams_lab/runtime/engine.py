@@ -14,18 +14,19 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from SpiffWorkflow.bpmn import BpmnWorkflow
 from SpiffWorkflow.bpmn.specs.mixins.multiinstance_task import LoopTask
 from SpiffWorkflow.task import Task
 from SpiffWorkflow.util.task import TaskState
 
-from seams_lab.errors import SeamsError, UnusableInput
+from seams_lab.errors import UnusableInput
 from seams_lab.graph import ModelGraph
 from seams_lab.runtime import checkpoint
 from seams_lab.runtime.bpmn import START, Executable, Loader
 from seams_lab.runtime.data import checked
+from seams_lab.runtime.identity import TaskIds
+from seams_lab.runtime.stepping import is_in, ready_tasks, run_one, timer_id, waiting_timers
 from seams_lab.runtime.tasks import (
     Handler,
     HandlerFailed,
@@ -35,7 +36,7 @@ from seams_lab.runtime.tasks import (
     TaskContext,
     element_of,
 )
-from seams_lab.runtime.timing import TimerDefinition, definitions, follow
+from seams_lab.runtime.timing import follow
 
 __all__ = [
     "Engine", "Fired", "Handler", "HandlerFailed", "Step", "StepFailed", "TaskContext", "UserTask",
@@ -144,7 +145,7 @@ class Engine:
     # ------------------------------------------------------------------ beginning
 
     def new_workflow(
-        self, process: str, data: dict[str, Any], now: int, start: str | None = None
+        self, process: str, data: dict[str, Any], now: int, start: str | None = None, seed: str = ""
     ) -> BpmnWorkflow:
         """Make an instance; nothing of it has run.
 
@@ -159,6 +160,8 @@ class Engine:
             The BPMN id or IRI of the start event that fires; by default the none start, or the
             only start. A timer or message start fires at once: its due time or its message is
             what the caller has in hand.
+        seed : str, optional
+            Decides the ids of its tasks (see `identity`); random by default.
 
         Raises
         ------
@@ -168,13 +171,17 @@ class Engine:
         """
         executable = self._executable(process)
         data = checked(data, f"data of {process}")
+        engine = self._script_engine(now, seed or TaskIds().seed)
+        return checkpoint.new(executable, _chosen_start(executable, start), data, engine)
+
+    def begin(
+        self, process: str, data: dict[str, Any], start: str | None = None, seed: str = ""
+    ) -> str:
+        """The checkpoint of a new instance, without making it: of `new_workflow`'s, the same."""
+        executable = self._executable(process)
+        data = checked(data, f"data of {process}")
         chosen = _chosen_start(executable, start)
-        workflow = BpmnWorkflow(
-            executable.spec, executable.subprocesses, script_engine=self._script_engine(now)
-        )
-        workflow.task_tree.data.update(data)
-        workflow.task_tree.internal_data[START] = chosen
-        return workflow
+        return checkpoint.begin(executable, chosen, data, seed or TaskIds().seed)
 
     def deliver_start(self, workflow: BpmnWorkflow, event: str, now: int) -> None:
         """Let an instance of which nothing has run begin with another start event.
@@ -225,15 +232,20 @@ class Engine:
         """
         engine: ScriptEngine = workflow.script_engine
         engine.instance, engine.attempt, engine.now = instance, attempt, now()
+        with engine.ids.used():
+            self._steps(workflow, engine, now, on_step)
+
+    def _steps(self, workflow: BpmnWorkflow, engine: ScriptEngine, now: Callable[[], int],
+               on_step: Callable[[Step], None]) -> None:  # fmt: skip
         # What `complete` reached is armed now.
         workflow.refresh_timers()
-        while ready := list(_ready(workflow, manual=False)):
+        while ready := list(ready_tasks(workflow, manual=False)):
             for task in ready:
                 # A step before this one may have cancelled it.
-                if task.state != TaskState.READY or not _is_in(workflow, task):
+                if task.state != TaskState.READY or not is_in(workflow, task):
                     continue
                 engine.now, engine.effect, engine.note = now(), False, ""
-                _run(workflow, task)
+                run_one(workflow, task)
                 if task.task_spec.bpmn_id is not None:
                     on_step(self._step(task, engine))
 
@@ -266,11 +278,8 @@ class Engine:
     def waiting(self, workflow: BpmnWorkflow) -> tuple[WaitingTimer, ...]:
         """The timers that an instance waits for, by due time."""
         found = [
-            WaitingTimer(_timer_id(task, definition), definition.event, due)
-            for task in workflow.event_manager.tasks.values()
-            if task.state == TaskState.WAITING and _is_in(workflow, task)
-            for definition in definitions(task)
-            if (due := definition.waits(task)) is not None
+            WaitingTimer(timer_id(task, definition), definition.event, due)
+            for task, definition, due in waiting_timers(workflow)
         ]
         return tuple(sorted(found, key=lambda timer: (timer.due, timer.task)))
 
@@ -281,15 +290,17 @@ class Engine:
         skipped; the next one waits, as another task. Returns None for a timer that does not
         wait any more: another event was first, or its activity has ended.
         """
-        found = _waiting_task(workflow, task)
-        if found is None:
+        for waiting, definition, _ in waiting_timers(workflow):
+            if timer_id(waiting, definition) == task:
+                break
+        else:
             return None
-        waiting, definition = found
         workflow.script_engine.now = now
-        due, skipped, following = definition.deliver(waiting, now)
-        workflow.refresh_timers()
-        if following is not None:
-            follow(waiting, definition, following)
+        with workflow.script_engine.ids.used():
+            due, skipped, following = definition.deliver(waiting, now)
+            workflow.refresh_timers()
+            if following is not None:
+                follow(waiting, definition, following)
         return Fired(definition.event, due, skipped)
 
     # ------------------------------------------------------------------ people
@@ -298,7 +309,7 @@ class Engine:
         """The tasks that wait for a person, in the order of the process."""
         return tuple(
             UserTask(str(task.id), element_of(task), task.task_spec.bpmn_name or "")
-            for task in _ready(workflow, manual=True)
+            for task in ready_tasks(workflow, manual=True)
         )
 
     def complete(
@@ -309,7 +320,7 @@ class Engine:
         A timer that this reaches is armed at *now*; without one, when `steps` runs next.
         Raises UnusableInput for data that is not JSON and for a task that waits for no person.
         """
-        for ready in _ready(workflow, manual=True):
+        for ready in ready_tasks(workflow, manual=True):
             if str(ready.id) == task:
                 break
         else:
@@ -319,7 +330,8 @@ class Engine:
             )  # fmt: skip
         ready.data.update(checked(data, f"data of {element_of(ready)}"))
         workflow.script_engine.now = now
-        _run(workflow, ready)
+        with workflow.script_engine.ids.used():
+            run_one(workflow, ready)
 
     # ------------------------------------------------------------------ checkpoints
 
@@ -337,8 +349,12 @@ class Engine:
 
     # ------------------------------------------------------------------
 
-    def _script_engine(self, now: int | None) -> ScriptEngine:
-        return ScriptEngine(self._conditions, self._handler_of, self._allow_scripts, now)
+    def seed(self, workflow: BpmnWorkflow, text: str) -> None:
+        """Let the ids of the tasks that come now follow from *text* (see `identity`)."""
+        workflow.script_engine.ids.restart(text)
+
+    def _script_engine(self, now: int | None, seed: str = "") -> ScriptEngine:
+        return ScriptEngine(self._conditions, self._handler_of, self._allow_scripts, now, seed)
 
     def _handler_of(self, element: str, bpmn_id: str) -> Handler | None:
         return self._handlers.get(element) or self._handlers.get(bpmn_id)
@@ -384,54 +400,3 @@ def _chosen_start(executable: Executable, start: str | None) -> str:
         f"start {start!r}", f"no start event of {executable.process}", f"one of {named}",
         "use the id of a start event of the process",
     )  # fmt: skip
-
-
-def _run(workflow: BpmnWorkflow, task: Task) -> None:
-    """Run one task, and let the activities around it see whether they are done."""
-    try:
-        task.run()
-        around = task.workflow.parent_task_id
-        while around is not None:
-            caller = workflow.get_task_from_id(around)
-            if caller.has_state(TaskState.FINISHED_MASK):
-                break
-            caller.task_spec._update(caller)
-            around = caller.workflow.parent_task_id
-    except SeamsError:
-        raise
-    except Exception as error:
-        raise StepFailed(element_of(task), error) from error
-    # What nobody in the instance catches is told by the step alone.
-    workflow.bpmn_events.clear()
-
-
-def _ready(workflow: BpmnWorkflow, *, manual: bool) -> Iterator[Task]:
-    found: Iterator[Task] = workflow.get_tasks_iterator(state=TaskState.READY, manual=manual)
-    return found
-
-
-def _is_in(workflow: BpmnWorkflow, task: Task) -> bool:
-    """Whether a task is still part of the instance."""
-    of = task.workflow
-    if of is not workflow and workflow.subprocesses.get(of.parent_task_id) is not of:
-        return False
-    return bool(of.tasks.get(task.id) is task)
-
-
-def _timer_id(task: Task, definition: TimerDefinition) -> str:
-    return f"{task.id}/{definition.bpmn_id}"
-
-
-def _waiting_task(workflow: BpmnWorkflow, timer: str) -> tuple[Task, TimerDefinition] | None:
-    """The task and the definition that a WaitingTimer names, if it still waits."""
-    task_id, _, bpmn_id = timer.partition("/")
-    try:
-        task = workflow.event_manager.tasks.get(UUID(task_id))
-    except ValueError:
-        return None
-    if task is None or task.state != TaskState.WAITING or not _is_in(workflow, task):
-        return None
-    for definition in definitions(task):
-        if definition.bpmn_id == bpmn_id and definition.waits(task) is not None:
-            return task, definition
-    return None

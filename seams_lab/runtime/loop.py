@@ -149,7 +149,7 @@ class Loop:
         return found
 
     def _begin(self, work: Work) -> None:
-        future = self._threads.submit(self._worker.step, work.claim, work.workflow, work.start)
+        future = self._threads.submit(self._worker.step, work.claim, work.start)
         task = asyncio.create_task(self._finish(work, future))
         self._steps[task] = (work, future)
         task.add_done_callback(self._steps.pop)

@@ -212,14 +212,13 @@ class Runtime:
         """
         iri = self.graph.find(process, self.processes, "process")
         now = self.clock.now()
-        workflow = self._engine.new_workflow(iri, dict(data or {}), now, start=start)
         key = self._new_id()
-        claim = Claim(key, iri, correlation_key or key, 1, self._engine.checkpoint(workflow),
-                      "running", 0, 1)  # fmt: skip
+        checkpoint = self._engine.begin(iri, dict(data or {}), start, key)
+        claim = Claim(key, iri, correlation_key or key, 1, checkpoint, "running", 0, 1)  # fmt: skip
         self._worker.hold([claim])
         with self.store.transaction() as tx:
             tx.insert_instances([first_row(claim, self.name, now, now + self._lease)])
-        self._worker.step(claim, workflow)
+        self._worker.step(claim)
         self._nudge()
         return self.instance(key)
 
@@ -372,7 +371,7 @@ class Runtime:
         while work := claim():
             self._worker.hold([w.claim for w in work])
             for one in work:
-                self._worker.step(one.claim, one.workflow, one.start)
+                self._worker.step(one.claim, one.start)
             done += len(work)
         return done
 

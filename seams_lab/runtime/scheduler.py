@@ -40,10 +40,9 @@ WINDOW = 8
 
 @dataclass(frozen=True)
 class Work:
-    """A claimed instance to step; `workflow` and `start` where it has just been started."""
+    """A claimed instance to step, and the firing that has just started it, if one has."""
 
     claim: Claim
-    workflow: Any = None
     start: Fired | None = None
 
 
@@ -224,17 +223,17 @@ class Scheduler:
         for event, missed in zip(events, skipped, strict=True):
             timer = self._starts[self._row[event]]
             try:
-                workflow = self._engine.new_workflow(timer.process, {}, now, start=event)
-                checkpoint = self._engine.checkpoint(workflow)
+                key = self._new_id()
+                checkpoint = self._engine.begin(timer.process, {}, event, key)
             except Exception as error:
                 batch.failures.append((event, told(error), locked[event][1] + 1))
                 continue
-            claim = Claim(self._new_id(), timer.process, to_text(due[event]), 1, checkpoint,
+            claim = Claim(key, timer.process, to_text(due[event]), 1, checkpoint,
                           "running", 0, 1)  # fmt: skip
             firing = {"event": event, "due": due[event], "waiter": "", "instance": claim.instance,
                       "skipped": missed, "fired_at": now, "fired_by": self._replica}  # fmt: skip
             made.append((
-                Work(claim, workflow, Fired(event, due[event], missed)),
+                Work(claim, Fired(event, due[event], missed)),
                 firing,
                 first_row(claim, self._replica, now, now + self._lease),
             ))  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,7 +94,7 @@ class Status:
         """The state in one line."""
         counts = ", ".join(f"{n} {status}" for status, n in self.instances.items()) or "none"
         offset = f", clock {self.clock_offset / SECOND:+g} s" if self.clock_offset else ""
-        return f"{to_text(self.at)}{offset}: instances: {counts}"
+        return f"{to_text(self.at // SECOND * SECOND)}{offset}: instances: {counts}"
 
     def __repr__(self) -> str:
         parts = [self.headline()]
@@ -118,15 +120,35 @@ def read_status(store: Store, at: int) -> Status:
             select(instance.c.status, func.count()).group_by(instance.c.status)
             .order_by(instance.c.status)
         )  # fmt: skip
-        timers, in_future = _timers(tx, at)
+        names = short_names(row.event for row in tx.read(select(timer.c.event)))
+        timers, in_future = _timers(tx, at, names)
         return Status(
-            at, store.name, {row[0]: row[1] for row in counts}, timers, _waiting(tx),
-            _leases(tx), _failures(tx), _firings(tx), in_future,
+            at, store.name, {row[0]: row[1] for row in counts}, timers,
+            _waiting(tx, names), _leases(tx), _failures(tx), _firings(tx, names), in_future,
             int(facts.get("clock_offset", "0")),
         )  # fmt: skip
 
 
-def _timers(tx: Transaction, at: int) -> tuple[pd.DataFrame, list[tuple[str, int]]]:
+def short_names(events: Iterable[str]) -> dict[str, str]:
+    """IRI of an event → its id, or ``model#id`` where several have one id, or all of it.
+
+    >>> short_names(["urn:a/x#tick", "urn:a/y#tick", "urn:a/y#tock"])
+    {'urn:a/x#tick': 'x#tick', 'urn:a/y#tick': 'y#tick', 'urn:a/y#tock': 'tock'}
+    """
+    names = {event: local_name(event) for event in events}
+    for longer in (_with_model, str):
+        count = Counter(names.values())
+        names = {e: longer(e) if count[name] > 1 else name for e, name in names.items()}
+    return names
+
+
+def _with_model(event: str) -> str:
+    return f"{local_name(event.rpartition('#')[0])}#{local_name(event)}"
+
+
+def _timers(
+    tx: Transaction, at: int, names: dict[str, str]
+) -> tuple[pd.DataFrame, list[tuple[str, int]]]:
     mine = firing.c.event == timer.c.event
     rows = tx.read(
         select(
@@ -147,7 +169,7 @@ def _timers(tx: Transaction, at: int) -> tuple[pd.DataFrame, list[tuple[str, int
                  for row, now, then in zip(rows, latest, later, strict=True)]  # fmt: skip
     frame = pd.DataFrame(
         {
-            "event": [local_name(row.event) for row in rows],
+            "event": [_name(row.event, names) for row in rows],
             "expression": [row.expression for row in rows],
             "next_due": utc(nexts),
             "last_due": _utc([row.last for row in rows]),
@@ -160,12 +182,16 @@ def _timers(tx: Transaction, at: int) -> tuple[pd.DataFrame, list[tuple[str, int
     return frame, [(row.event, row.last) for row in rows if row.last is not None and row.last > at]
 
 
+def _name(event: str, names: dict[str, str]) -> str:
+    return names.get(event) or local_name(event)
+
+
 def _expression(event: str, stored: str) -> TimerExpression:
     kind, _, text = stored.partition(" ")
     return parse(kind, f'"{text}"', event)
 
 
-def _waiting(tx: Transaction) -> pd.DataFrame:
+def _waiting(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
     rows = tx.read(
         select(wait.c.event, func.count().label("n"), func.min(wait.c.due).label("due"),
                func.count(wait.c.holder).label("held"))
@@ -182,7 +208,7 @@ def _waiting(tx: Transaction) -> pd.DataFrame:
     events = [row.event for row in rows]
     return pd.DataFrame(
         {
-            "event": [local_name(e) for e in events],
+            "event": [_name(e, names) for e in events],
             "instances": [row.n for row in rows],
             "next_due": _utc([row.due for row in rows]),
             "held": [row.held for row in rows],
@@ -224,11 +250,11 @@ def _failures(tx: Transaction) -> pd.DataFrame:
     )
 
 
-def _firings(tx: Transaction) -> pd.DataFrame:
+def _firings(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
     rows = tx.read(select(firing).order_by(firing.c.fired_at.desc()).limit(MOST))
     return pd.DataFrame(
         {
-            "event": [local_name(row.event) for row in rows],
+            "event": [_name(row.event, names) for row in rows],
             "due": _utc([row.due for row in rows]),
             "fired_at": _utc([row.fired_at for row in rows]),
             "late": [(row.fired_at - row.due) / SECOND for row in rows],

@@ -21,6 +21,7 @@ from SpiffWorkflow.task import Task
 from seams_lab.errors import SeamsError
 from seams_lab.runtime.conditions import Condition
 from seams_lab.runtime.data import checked
+from seams_lab.runtime.identity import TaskIds
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,11 @@ class ScriptEngine:
         handler_of: Callable[[str, str], Handler | None],
         allow_scripts: bool,
         now: int | None = None,
+        seed: str = "",
     ) -> None:
         self.now = now
+        # Ids of tasks made from now; `seed` is that of the first ones, of a new instance.
+        self.ids, self.seed = TaskIds(seed), seed
         self.instance, self.attempt = "", 1
         self.effect, self.note = False, ""
         self.environment = _Environment(conditions)

@@ -92,12 +92,12 @@ class Worker:
                 if claim.instance not in kept and self._held.get(claim.instance) == claim:
                     del self._held[claim.instance]
 
-    def step(self, claim: Claim, workflow: Any = None, start: Fired | None = None) -> bool:
+    def step(self, claim: Claim, start: Fired | None = None, workflow: Any = None) -> bool:
         """Step a claimed instance until it waits or ends, and give the claim back.
 
-        *workflow* is its state where the caller has it (a start just committed), *start* the
-        firing that began it. Returns whether it went well: a failure is recorded on the instance
-        and a lost claim dropped, neither is raised.
+        *start* is the firing that has just begun it, *workflow* its state where the caller has
+        it. Returns whether it went well: a failure is recorded on the instance and a lost claim
+        dropped, neither is raised.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class Worker:
         run = _Run(claim, self._clock.now())
         try:
             if workflow is None:
-                workflow = self._engine.restore(claim.process, claim.checkpoint)
+                workflow = self._restore(claim)
             if start is not None:
                 with self._telemetry.fire_span(start.event, start.due, claim.instance):
                     self._advance(workflow, run)
@@ -143,18 +143,23 @@ class Worker:
         self.hold([claim])
         run = _Run(claim, self._clock.now())
         try:
-            workflow = self._engine.restore(claim.process, claim.checkpoint)
+            workflow = self._restore(claim)
             open_tasks = {t.task: t for t in self._engine.user_tasks(workflow)}
-            self._engine.complete(workflow, task, data)
+            self._engine.complete(workflow, task, data, run.now)
             done = open_tasks[task]
             self._record(run, Step(done.element, "userTask", done.name))
             self._save(workflow, run, done=False)
         except BaseException:
             self._release(run)
             raise
-        return self.step(run.claim, workflow)
+        return self.step(run.claim, workflow=workflow)
 
     # ------------------------------------------------------------------ one run
+
+    def _restore(self, claim: Claim) -> Any:
+        workflow = self._engine.restore(claim.process, claim.checkpoint)
+        self._engine.seed(workflow, f"{claim.instance}/{claim.revision}")
+        return workflow
 
     def _wake(self, workflow: Any, run: _Run) -> None:
         """Fire the timers taken, one by one in the order of their due times.
@@ -230,6 +235,7 @@ class Worker:
             ])  # fmt: skip
             tx.insert_trace(run.trace)
         self._committed(run, frozenset(waiting), done)
+        engine.seed(workflow, f"{claim.instance}/{run.claim.revision}")
 
     def _write_firings(self, tx: Transaction, run: _Run) -> None:
         rows = []
