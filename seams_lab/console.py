@@ -241,8 +241,9 @@ def run_processes(commands: Mapping[str, Sequence[str]], environment: Mapping[st
                 process.send_signal(number)
 
     def watch(name: str) -> None:
-        with processes[name]:  # Waits, and closes the pipe.
-            pass
+        processes[name].wait()
+        if (pipe := processes[name].stdin) is not None:
+            pipe.close()
         ended.put(name)
 
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -176,5 +176,5 @@ def test_two_models_with_one_event_id_are_two_rows(tmp_path: Path) -> None:
         runtime.settle()
         status = runtime.status()
     timers = {r["event"]: r["fired"] for r in status.as_dict()["timers"]}
-    assert timers == {"dawn#tick": 1, "dusk#tick": 0}
-    assert [r["event"] for r in status.as_dict()["firings"]] == ["dawn#tick"]
+    assert timers == {"dawn.bpmn#tick": 1, "dusk.bpmn#tick": 0}
+    assert [r["event"] for r in status.as_dict()["firings"]] == ["dawn.bpmn#tick"]

@@ -80,14 +80,9 @@ def _container(graph: ModelGraph, name: str | None) -> str:
 
 def _deployment(graph: ModelGraph, container: str, records: list[Timer]) -> Deployment:
     if graph.bare:
-        processes = tuple(
-            graph.process_of(model, process) or f"{model}#{process}"
-            for model in graph.bpmn_models
-            for process in graph.payload(model).processes
-        )
         in_scope = [t for t in records if t.verdict != "not lifted"]
         return Deployment(
-            "", processes, tuple(t for t in in_scope if t.is_start),
+            "", all_processes(graph), tuple(t for t in in_scope if t.is_start),
             tuple(t for t in in_scope if not t.is_start),
         )  # fmt: skip
     relations = (str(SEAM.executes), str(SEAM.schedules))
@@ -97,6 +92,17 @@ def _deployment(graph: ModelGraph, container: str, records: list[Timer]) -> Depl
         container, processes, tuple(t for t in mine if t.is_start),
         tuple(t for t in mine if not t.is_start),
     )  # fmt: skip
+
+
+def all_processes(graph: ModelGraph) -> tuple[str, ...]:
+    """Every process of a model: its IRI, or in a bare file the id of its ``bpmn:process``."""
+    if not graph.bare:
+        return graph.processes
+    return tuple(
+        graph.process_of(model, process) or f"{model}#{process}"
+        for model in graph.bpmn_models
+        for process in graph.payload(model).processes
+    )
 
 
 def _refuse_errors(graph: ModelGraph, at: int) -> None:

@@ -13,6 +13,7 @@ from seams_lab.due import utc
 from seams_lab.errors import UnusableInput
 from seams_lab.graph import ModelGraph, local_name
 from seams_lab.instants import Instant, to_micros
+from seams_lab.runtime.deployment import all_processes
 from seams_lab.runtime.engine import Engine, Step, UserTask
 from seams_lab.runtime.tasks import Handler
 from seams_lab.series import NONE
@@ -78,7 +79,7 @@ def scenario(
     ResolutionError
         For a process that cannot be run.
     """
-    iri = model.find(process, model.processes, "process")
+    iri = model.find(process, all_processes(model), "process")
     engine = Engine(model, [iri], handlers)
     now = to_micros(at, "at")
     workflow = engine.new_workflow(iri, dict(data or {}), now, start=start)
