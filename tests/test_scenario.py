@@ -66,7 +66,7 @@ def boundary_cycle(folder: Path, cycle: str) -> sl.Model:
         <userTask id="t"/><sequenceFlow id="f2" sourceRef="t" targetRef="e"/><endEvent id="e"/>
         <boundaryEvent id="b" attachedToRef="t" cancelActivity="false"><timerEventDefinition>
         <timeCycle>"{cycle}"</timeCycle></timerEventDefinition></boundaryEvent>
-        <sequenceFlow id="f3" sourceRef="b" targetRef="r"/><task id="r"/>
+        <sequenceFlow id="f3" sourceRef="b" targetRef="r"/><serviceTask id="r"/>
         <sequenceFlow id="f4" sourceRef="r" targetRef="x"/><endEvent id="x"/></process>
         </definitions>""",
         "utf-8",
