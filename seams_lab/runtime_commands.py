@@ -173,10 +173,12 @@ def run(
 
 def _what_runs(runtime: Runtime, model: Path) -> str:
     """One line: what, where the state lies, how many timers, when something is next due."""
+    from seams_lab.runtime.status import next_due
+
     found = runtime._found
     what = f"container {local_name(found.container)} of {model}" if found.container else f"{model}"
-    due = runtime.next_wake()
     now = runtime.clock.now()
+    due = next_due(runtime.store, [t.event for t in (*found.starts, *found.waits)], now)
     then = "nothing due" if due is None else "due now" if due <= now else f"next {to_text(due)}"
     offset = getattr(runtime.clock, "offset", 0) / 1_000_000
     return (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import seams_lab as sl
+from seams_lab.runtime.drawing import instance_diagram
 
 HANDLERS = {"collect_open_expenses": lambda data, context: {"open_expenses": 1}}
 
@@ -94,3 +96,11 @@ def test_an_instance_of_another_model_is_refused(runtime: sl.Runtime, tmp_path: 
     one = other.start_process("p")
     with pytest.raises(sl.UnusableInput, match="a process of the model"):
         runtime.diagram(one)
+
+
+def test_of_two_that_wait_at_one_event_the_first_due_is_shown(runtime: sl.Runtime) -> None:
+    one = runtime.start_process("approval_process")
+    ((event, due),) = one.waits
+    two = replace(one, waits=((event, due), (event, due + 3_600_000_000)))
+    found = badges(instance_diagram(runtime.graph, two))
+    assert found["reminder_due"] == "due 11-11 09:00 [warning]"

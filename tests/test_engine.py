@@ -570,7 +570,8 @@ def test_a_subprocess_may_end_before_its_time(tmp_path: Path, how: str, between:
     text = bpmn(
         START + f'<transaction id="sub">{inside}</transaction>'
         + caught + '<endEvent id="f"/>' + SERVICE + END,
-        "s sub; sub w; w e" + "; b f" * bool(caught), outside='<error id="r" name="r" errorCode="1"/>',
+        "s sub; sub w; w e" + "; b f" * bool(caught),
+        outside='<error id="r" name="r" errorCode="1"/>',
     )  # fmt: skip
     made = engine(tmp_path, text)
     workflow = between(made, begin(made))
@@ -579,6 +580,19 @@ def test_a_subprocess_may_end_before_its_time(tmp_path: Path, how: str, between:
     workflow = between(made, workflow)
     assert run(made, workflow) == ran
     assert made.waiting(workflow) == ()
+
+
+@each_way
+def test_a_subprocess_whose_flow_just_stops_is_done(tmp_path: Path, between: Between) -> None:
+    inside = '<startEvent id="s2"/>' + USER + '<endEvent id="e2"/>' + flow_elements("s2 u")
+    made = engine(tmp_path, bpmn(START + f'<subProcess id="sub">{inside}</subProcess>' + END,
+                                 "s sub; sub e"))  # fmt: skip
+    workflow = between(made, begin(made, {"a": 1}))
+    answer(made, workflow, {"b": 2})
+    workflow = between(made, workflow)
+    assert run(made, workflow) == ["sub", "e"]
+    assert made.is_ended(workflow)
+    assert made.data(workflow) == {"a": 1, "b": 2}
 
 
 # ---------------------------------------------------------------- boundary cycles

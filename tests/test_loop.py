@@ -23,7 +23,7 @@ from seams_lab.runtime.store import Store, StoreFailure
 from seams_lab.runtime.transaction import Claim
 
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
-PATIENCE = 60.0
+PATIENCE = 30.0
 
 
 def until(condition: Callable[[], Any]) -> Any:
@@ -85,7 +85,7 @@ class StubWorker:
     def hold(self, claims: list[Claim]) -> None:
         pass
 
-    def step(self, claim: Claim, workflow: Any, start: Any) -> bool:
+    def step(self, claim: Claim, start: Any) -> bool:
         self.begun.append(claim.instance)
         assert self.go.wait(PATIENCE)
         if self.fault is not None:
@@ -311,7 +311,7 @@ def model(folder: Path) -> Path:
     path.write_text(
         f"""<definitions xmlns="{BPMN}"><process id="once" isExecutable="true">
         <startEvent id="begin"><timerEventDefinition>
-          <timeDate>"2026-01-01T00:00:00Z"</timeDate></timerEventDefinition></startEvent>
+          <timeDate>"2000-01-01T00:00:00Z"</timeDate></timerEventDefinition></startEvent>
         <sequenceFlow id="f1" sourceRef="begin" targetRef="work"/><serviceTask id="work"/>
         <sequenceFlow id="f2" sourceRef="work" targetRef="end"/><endEvent id="end"/>
         </process></definitions>"""

@@ -19,7 +19,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from seams_lab import cli, runtime_commands
+from seams_lab import cli, clock, runtime_commands
+from seams_lab.expressions import SECOND
+from seams_lab.instants import to_micros
 from seams_lab.runtime import status as status_module
 from seams_lab.runtime import store as store_module
 from seams_lab.runtime.store import StoreFailure
@@ -59,7 +61,12 @@ def cli_run(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str, st
 
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The address of a store that is not there yet; commands find it in SEAMS_STORE."""
+    """The address of a store that is not there yet; commands find it in SEAMS_STORE.
+
+    By its clock it is 1 December 2026, a quarter past three.
+    """
+    ahead = (to_micros("2026-12-01T03:15:00Z") - clock.now()) // SECOND
+    monkeypatch.setenv("SEAMS_CLOCK_OFFSET", f"{'-' if ahead < 0 else ''}PT{abs(ahead)}S")
     url = f"sqlite:///{tmp_path / 'store.db'}"
     monkeypatch.setenv("SEAMS_STORE", url)
     return url
@@ -112,13 +119,17 @@ def test_run_once_says_what_it_runs_and_what_came_of_it(
     assert code == 0
     assert lines[0].startswith(f"container api of {expense[0]}: 4 process(es), 2 timer start(s), 2")
     assert f"state in {store}" in lines[0]
-    assert "timer fire https://example.org/expense/digest#every_morning due 20" in err
+    assert (
+        "timer fire https://example.org/expense/digest#every_morning due 2026-11-30T08:00:00Z"
+        in err
+    )
+    assert "every_morning 21 firing(s)" in err
     assert "Collect open expenses" in out
     # Each start that is due has fired: a second time there is nothing to do.
     code, out, err = cli_run("run", *expense, "--once")
     assert (code, out) == (0, "")
     assert err.splitlines()[-1] == "note: 0 step(s)"
-    assert ", next 20" in err
+    assert ", next 2026-12-01T08:00:00Z; state in " in err
 
 
 def test_run_once_with_a_failure_ends_with_status_1(
@@ -356,7 +367,7 @@ def test_a_signal_ends_an_idle_replica_cleanly(tmp_path: Path, number: int) -> N
 
 
 def test_the_first_ctrl_c_lets_a_step_end(tmp_path: Path) -> None:
-    with replica(tmp_path, "2026-01-01T00:00:00Z", seconds=1.5) as (process, log):
+    with replica(tmp_path, "2000-01-01T00:00:00Z", seconds=1.5) as (process, log):
         until((tmp_path / "entered").exists)
         process.send_signal(signal.SIGINT)
         assert process.wait(PATIENCE) == 0
@@ -364,7 +375,7 @@ def test_the_first_ctrl_c_lets_a_step_end(tmp_path: Path) -> None:
 
 
 def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
-    with replica(tmp_path, "2026-01-01T00:00:00Z", seconds=3_600) as (process, log):
+    with replica(tmp_path, "2000-01-01T00:00:00Z", seconds=3_600) as (process, log):
         until((tmp_path / "entered").exists)
         process.send_signal(signal.SIGINT)
         until(lambda: "stopping" in log.read_text())
@@ -376,7 +387,7 @@ def test_a_second_ctrl_c_ends_at_once(tmp_path: Path) -> None:
 
 def test_log_lines_are_written_at_once(tmp_path: Path) -> None:
     """Into a file too, where Python would otherwise keep them for a while."""
-    with replica(tmp_path, "2026-01-01T00:00:00Z", seconds=3_600) as (process, log):
+    with replica(tmp_path, "2000-01-01T00:00:00Z", seconds=3_600) as (process, log):
         until((tmp_path / "entered").exists)
         assert "timer fire " in log.read_text()
         assert process.poll() is None

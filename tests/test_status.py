@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from seams_lab.clock import ManualClock
+from seams_lab.instants import to_micros
 from seams_lab.runtime.runtime import Runtime
-from seams_lab.runtime.status import Status, read_status, short_names
+from seams_lab.runtime.status import Status, next_due, read_status, short_names
 from seams_lab.runtime.store import Store
 
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
@@ -178,3 +179,22 @@ def test_two_models_with_one_event_id_are_two_rows(tmp_path: Path) -> None:
     timers = {r["event"]: r["fired"] for r in status.as_dict()["timers"]}
     assert timers == {"dawn.bpmn#tick": 1, "dusk.bpmn#tick": 0}
     assert [r["event"] for r in status.as_dict()["firings"]] == ["dawn.bpmn#tick"]
+
+
+@pytest.mark.parametrize(
+    ("at", "due"),
+    [
+        (BEGIN, "2026-11-09T08:00:00Z"),
+        ("2026-11-09T08:30:00Z", "2026-11-09T08:00:00Z"),  # overdue
+        ("2027-06-01T00:00:00Z", "2026-12-31T22:00:00Z"),
+    ],
+)
+def test_the_next_due_time_of_some_events(
+    models: Path, store: Store, clock: ManualClock, at: str, due: str
+) -> None:
+    replica(models, store, clock)
+    base = "https://example.org/expense/"
+    year, day = f"{base}year_close#year_ends", f"{base}digest#every_morning"
+    events = [year] if at > "2027" else [year, day]
+    assert next_due(store, events, to_micros(at)) == to_micros(due)
+    assert next_due(store, ["urn:a/other#event"], to_micros(at)) is None

@@ -144,6 +144,18 @@ def test_what_is_drawn_is_in_words_too(table: pd.DataFrame) -> None:
     assert timeline(table, title="A week") == picture
 
 
+def test_a_run_that_no_timer_started_has_a_lane_though_it_ended_at_once(models: Path) -> None:
+    clock = sl.ManualClock("2026-11-09T08:00:00Z")
+    runtime = runtime_of(models, sl.Store("sqlite://"), clock)
+    runtime.settle()
+    runtime.start_process("digest_process", correlation_key="by hand")
+    table = runtime.timeline()
+    assert sorted(table["lane"]) == ["digest_process by hand", "every_morning"]
+    drawn = timeline_of(table.assign(start=table["start"] - pd.to_timedelta([1, 0], unit="h")))
+    assert drawn is not None
+    assert [lane.name for lane in drawn.lanes] == ["every_morning", "digest_process by hand"]
+
+
 def test_timers_come_before_instances_and_both_in_the_order_of_time(table: pd.DataFrame) -> None:
     for given in (table, table[::-1]):
         drawn = timeline_of(given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,19 @@ def read_status(store: Store, at: int) -> Status:
             _waiting(tx, names), _leases(tx), _failures(tx), _firings(tx, names), in_future,
             int(facts.get("clock_offset", "0")),
         )  # fmt: skip
+
+
+def next_due(store: Store, events: Collection[str], at: int) -> int | None:
+    """When one of *events* fires next: at or before *at* if one is overdue, None if none will.
+
+    Events are IRIs; instants are microseconds (UTC).
+    """
+    own = {event: event for event in events}
+    with store.reading() as tx:
+        found = pd.concat([t[["event", "next_due"]] for t in (_timers(tx, at, own)[0],
+                                                              _waiting(tx, own))])  # fmt: skip
+    first = found[found["event"].isin(own)]["next_due"].min()
+    return None if first is pd.NaT else first.value // 1_000
 
 
 def short_names(events: Iterable[str]) -> dict[str, str]:

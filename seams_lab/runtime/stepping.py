@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from SpiffWorkflow.bpmn import BpmnWorkflow
+from SpiffWorkflow.bpmn.util.subworkflow import BpmnSubWorkflow
 from SpiffWorkflow.task import Task
 from SpiffWorkflow.util.task import TaskState
 
@@ -19,13 +20,11 @@ def run_one(workflow: BpmnWorkflow, task: Task) -> None:
     """Run one task, and let the activities around it see whether they are done."""
     try:
         task.run()
-        around = task.workflow.parent_task_id
-        while around is not None:
-            caller = workflow.get_task_from_id(around)
-            if caller.has_state(TaskState.FINISHED_MASK) or _is_interrupted(caller):
-                break
-            caller.task_spec._update(caller)
-            around = caller.workflow.parent_task_id
+        within = task.workflow
+        while within is not workflow and workflow.subprocesses.get(within.parent_task_id) is within:
+            caller = workflow.get_task_from_id(within.parent_task_id)
+            _look_within(caller, within)
+            within = caller.workflow
     except SeamsError:
         raise
     except Exception as error:
@@ -34,8 +33,19 @@ def run_one(workflow: BpmnWorkflow, task: Task) -> None:
     workflow.bpmn_events.clear()
 
 
+def _look_within(caller: Task, within: BpmnSubWorkflow) -> None:
+    """Bring an activity up to date with the sub-process that runs in it.
+
+    SpiffWorkflow completes the activity when an end event was reached, also by a cancel end
+    event that a boundary event answers, and lets it hang when the flow stops without one.
+    """
+    if caller.state == TaskState.STARTED and within.is_completed():
+        caller.task_spec._on_subworkflow_completed(within, caller)
+    elif caller.state == TaskState.READY and not within.success and _is_interrupted(caller):
+        caller.cancel()
+
+
 def _is_interrupted(activity: Task) -> bool:
-    """Whether a boundary event is about to end an activity: a cancelled one is not completed."""
     return any(
         beside.state == TaskState.READY and getattr(beside.task_spec, "cancel_activity", False)
         for beside in activity.parent.children
