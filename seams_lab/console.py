@@ -114,7 +114,10 @@ def for_people(
 def _plain(value: Any) -> Any:
     if value is pd.NaT:
         return None
-    return to_text(value.value // 1_000) if isinstance(value, pd.Timestamp) else value
+    if not isinstance(value, pd.Timestamp):
+        return value
+    # Not by nanoseconds, which end in 2262.
+    return to_text(int(value.asm8.astype("datetime64[us]").view("i8")))
 
 
 def _short(value: Any) -> Any:

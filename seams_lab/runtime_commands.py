@@ -99,16 +99,13 @@ def run(
         bool, typer.Option("--once", help="Do what is due now, then end; for cron and for CI.")
     ] = False,
     accept_changes: Annotated[
-        bool,
-        typer.Option("--accept-changes", help="Make this model's changed timers valid for all."),
+        bool, typer.Option("--accept-changes", help="Make changed timers valid for all replicas.")
     ] = False,
     cancel: Annotated[
-        bool,
-        typer.Option("--cancel", help="Delete waiting timers that the model no longer has."),
+        bool, typer.Option("--cancel", help="Delete waiting timers that the model has no more.")
     ] = False,
     replace_offset: Annotated[
-        bool,
-        typer.Option("--replace-offset", help="Make this SEAMS_CLOCK_OFFSET valid for all."),
+        bool, typer.Option("--replace-offset", help="Make this SEAMS_CLOCK_OFFSET valid for all.")
     ] = False,
     allow_scripts: Annotated[
         bool, typer.Option("--allow-scripts", help="Run script tasks: code inside the model.")
@@ -150,11 +147,7 @@ def run(
         if replicas == 1:
             asyncio.run(_until_stopped(runtime, until_stdin_ends))
             return
-        if runtime.store.name.endswith(("://", ":memory:")):
-            raise UnusableInput(
-                f"--replicas {replicas}", "a store in memory, which one process has for itself",
-                "a store that they can share", "name a file: --store sqlite:///seams.db",
-            )  # fmt: skip
+        _require_shared(runtime.store.name, replicas)
     words = ["run", model, "--until-stdin-ends",
              "--lease", lease, "--poll", poll, "--workers", workers,
              *(["--container", container] if container else []),
@@ -169,6 +162,14 @@ def run(
         # Not an argument: the address may hold a password, and others can see arguments.
         {"SEAMS_STORE": store},
     )
+
+
+def _require_shared(store: str, replicas: int) -> None:
+    if store.endswith(("://", ":memory:")):
+        raise UnusableInput(
+            f"--replicas {replicas}", "a store in memory, which one process has for itself",
+            "a store that they can share", "name a file: --store sqlite:///seams.db",
+        )  # fmt: skip
 
 
 def _what_runs(runtime: Runtime, model: Path) -> str:

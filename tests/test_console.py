@@ -59,6 +59,9 @@ def test_a_table_leaves_out_columns_without_a_value() -> None:
 def test_rows_of_a_frame_hold_instants_as_text() -> None:
     frame = pd.DataFrame({"at": pd.to_datetime(["2026-11-09T08:00:00Z", None]), "n": [1, 2]})
     assert rows_of(frame) == [{"at": "2026-11-09T08:00:00Z", "n": 1}, {"at": None, "n": 2}]
+    micros = pd.Series([221_845_392_000_000_000]).astype("datetime64[us, UTC]")
+    far = pd.DataFrame({"at": micros})
+    assert rows_of(far) == [{"at": "9000-01-01T00:00:00Z"}]
 
 
 def test_each_format_holds_the_rows(capsys: pytest.CaptureFixture[str]) -> None:

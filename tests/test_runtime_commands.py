@@ -28,7 +28,7 @@ from seams_lab.runtime.store import StoreFailure
 
 BPMN = "http://www.omg.org/spec/BPMN/20100524/MODEL"
 COMMANDS = ("run", "status", "start", "tasks", "complete", "instances", "retry")
-PATIENCE = 120.0
+PATIENCE = 60.0
 
 
 @pytest.fixture(autouse=True)

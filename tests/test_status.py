@@ -198,3 +198,17 @@ def test_the_next_due_time_of_some_events(
     events = [year] if at > "2027" else [year, day]
     assert next_due(store, events, to_micros(at)) == to_micros(due)
     assert next_due(store, ["urn:a/other#event"], to_micros(at)) is None
+
+
+def test_a_due_time_beyond_what_nanoseconds_hold(tmp_path: Path) -> None:
+    far = "9000-01-01T00:00:00Z"
+    (tmp_path / "far.bpmn").write_text(
+        f"""<definitions xmlns="{BPMN}"><process id="far" isExecutable="true">
+        <startEvent id="s"><timerEventDefinition><timeDate>"{far}"</timeDate>
+        </timerEventDefinition></startEvent><sequenceFlow id="f" sourceRef="s" targetRef="e"/>
+        <endEvent id="e"/></process></definitions>"""
+    )
+    with Runtime.load(tmp_path, clock=ManualClock(BEGIN)) as runtime:
+        assert row(runtime.status(), "timers", "s")["next_due"] == far
+        [event] = [timer.event for timer in runtime._found.starts]
+        assert next_due(runtime.store, [event], 0) == to_micros(far)

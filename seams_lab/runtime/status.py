@@ -139,7 +139,7 @@ def next_due(store: Store, events: Collection[str], at: int) -> int | None:
         found = pd.concat([t[["event", "next_due"]] for t in (_timers(tx, at, own)[0],
                                                               _waiting(tx, own))])  # fmt: skip
     first = found[found["event"].isin(own)]["next_due"].min()
-    return None if first is pd.NaT else first.value // 1_000
+    return None if first is pd.NaT else _micros(first)
 
 
 def short_names(events: Iterable[str]) -> dict[str, str]:
@@ -264,7 +264,11 @@ def _failures(tx: Transaction) -> pd.DataFrame:
 
 
 def _firings(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
-    rows = tx.read(select(firing).order_by(firing.c.fired_at.desc()).limit(MOST))
+    rows = tx.read(
+        select(firing)
+        .order_by(firing.c.fired_at.desc(), firing.c.event, firing.c.due.desc())
+        .limit(MOST)
+    )
     return pd.DataFrame(
         {
             "event": [_name(row.event, names) for row in rows],
@@ -285,4 +289,9 @@ def _utc(values: list[Any]) -> pd.Series:
 def _plain(value: Any) -> Any:
     if value is pd.NaT:
         return None
-    return to_text(value.value // 1_000) if isinstance(value, pd.Timestamp) else value
+    return to_text(_micros(value)) if isinstance(value, pd.Timestamp) else value
+
+
+def _micros(value: pd.Timestamp) -> int:
+    # Not by nanoseconds, which end in 2262.
+    return int(value.asm8.astype("datetime64[us]").view("i8"))

@@ -176,9 +176,11 @@ class Worker:
 
     def _advance(self, workflow: Any, run: _Run) -> None:
         def on_step(step: Step) -> None:
+            if step.effect:
+                # A handler may take long: it is done now, and what follows is counted from now.
+                run.now = self._clock.now()
             self._record(run, step)
             if step.effect:
-                run.now = self._clock.now()
                 self._save(workflow, run, done=False)
 
         self._engine.steps(workflow, lambda: run.now, on_step, instance=run.claim.instance,
