@@ -1,6 +1,6 @@
 """The command line: seams-lab check | timers | due | impact | lift | run MODEL, and more.
 
-Exit status: 0 clean, 1 findings of severity error, 2 unusable input.
+Exit status: 0 clean, 1 findings of severity error or a failed step, 2 unusable input.
 """
 
 from __future__ import annotations

@@ -23,7 +23,6 @@ import typer
 
 from seams_lab.console import (
     DEFAULT_STORE,
-    STOPPING,
     Container,
     Data,
     Format,
@@ -32,14 +31,12 @@ from seams_lab.console import (
     ModelPath,
     Output,
     StoreUrl,
-    await_end_of_stdin,
     for_people,
     json_object,
     load_handlers,
     log_to_stderr,
     note,
     rows_of,
-    run_processes,
     say,
     show,
 )  # fmt: skip  # isort: skip
@@ -47,6 +44,7 @@ from seams_lab.errors import UnusableInput
 from seams_lab.graph import local_name
 from seams_lab.instants import to_text
 from seams_lab.model import load
+from seams_lab.replica_processes import STOPPING, await_end_of_stdin, run_processes
 
 if TYPE_CHECKING:
     from seams_lab.runtime.instance import Instance
@@ -176,7 +174,7 @@ def _what_runs(runtime: Runtime, model: Path) -> str:
     """One line: what, where the state lies, how many timers, when something is next due."""
     from seams_lab.runtime.status import next_due
 
-    found = runtime._found
+    found = runtime.deployment
     what = f"container {local_name(found.container)} of {model}" if found.container else f"{model}"
     now = runtime.clock.now()
     due = next_due(runtime.store, [t.event for t in (*found.starts, *found.waits)], now)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -11,22 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy
-from fixtures.engines import boundary, catch
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from fixtures.engines import boundary
 
-from seams_lab.clock import SystemClock
-from seams_lab.errors import ResolutionError, SeamsError, UnusableInput
+from seams_lab.errors import UnusableInput
 from seams_lab.expressions import SECOND
-from seams_lab.instants import to_micros
-from seams_lab.runtime import schema
 from seams_lab.runtime.runtime import Runtime
 from seams_lab.runtime.scheduler import Work
-from seams_lab.runtime.store import Store, StoreFailure
-from seams_lab.runtime.worker import Retries
+from seams_lab.runtime.store import StoreFailure
 from tests.worlds import (
-    HOUR,
     LEASE,
     MINUTE,
     T0,
@@ -195,9 +186,7 @@ def test_a_replica_may_die_between_any_two_words(
 
 @each_scene
 @pytest.mark.parametrize("happened", [True, False], ids=["committed", "not committed"])
-def test_the_answer_of_any_commit_may_be_lost(
-    hourly: World, scene: Scene, happened: bool
-) -> None:
+def test_the_answer_of_any_commit_may_be_lost(hourly: World, scene: Scene, happened: bool) -> None:
     """The replica does not know whether it happened; it goes on, and looks in the store."""
     expected = undisturbed(hourly, scene)
     for point in itertools.count(1):

@@ -210,5 +210,5 @@ def test_a_due_time_beyond_what_nanoseconds_hold(tmp_path: Path) -> None:
     )
     with Runtime.load(tmp_path, clock=ManualClock(BEGIN)) as runtime:
         assert row(runtime.status(), "timers", "s")["next_due"] == far
-        [event] = [timer.event for timer in runtime._found.starts]
+        [event] = [timer.event for timer in runtime.deployment.starts]
         assert next_due(runtime.store, [event], 0) == to_micros(far)

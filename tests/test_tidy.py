@@ -45,6 +45,7 @@ ORDER = (
     "clock_panel",
     "explore",
     "console",
+    "replica_processes",
     "runtime_commands",
     "cli",
     "__main__",

@@ -45,10 +45,25 @@ class FiringStatements(Statements):
         statement = (
             update(timer)
             .where(timer.c.event == rows.c.event)
-            .values(expression=rows.c.expression, attempts=0, failure=None, retry_at=None)
+            .values(
+                expression=rows.c.expression,
+                contested=None,
+                attempts=0,
+                failure=None,
+                retry_at=None,
+            )
         )
         values = [{"event": e, "expression": x} for e, x in sorted(expressions.items())]
         self._run("set_expressions", statement, as_rows(values))
+
+    def contest(self, expressions: dict[str, str]) -> None:
+        """Record that a replica has other expressions for events than the store."""
+        rows = rows_of(self._dialect, ("event", "expression"))
+        statement = (
+            update(timer).where(timer.c.event == rows.c.event).values(contested=rows.c.expression)
+        )
+        values = [{"event": e, "expression": x} for e, x in sorted(expressions.items())]
+        self._run("contest", statement, as_rows(values))
 
     def lock_timers(self, events: Iterable[str]) -> dict[str, tuple[str, int, int | None]]:
         """Lock the timers of events, but not those that another replica has locked.

@@ -67,7 +67,7 @@ class Runtime:
         self.graph, self.store, self.clock, self.name = graph, store, clock, name
         self.container, self.processes = found.container, found.processes
         self.telemetry = telemetry
-        self._engine, self._lease, self._new_id, self._found = engine, lease, new_id, found
+        self._engine, self._lease, self._new_id, self.deployment = engine, lease, new_id, found
         self._worker = Worker(store, engine, clock, telemetry, name, lease, retries)
         self._scheduler = Scheduler(store, engine, clock, telemetry, name, found.starts,
                                     found.waits, found.processes, lease, new_id, batch,
@@ -160,7 +160,10 @@ class Runtime:
                     f"the offset of the store's other replicas, {int(stored) / SECOND:g} s",
                     "set the same offset everywhere, or replace it: --replace-offset",
                 )  # fmt: skip
-            for role, timers in (("start", self._found.starts), ("wait", self._found.waits)):
+            for role, timers in (
+                ("start", self.deployment.starts),
+                ("wait", self.deployment.waits),
+            ):
                 tx.add_timers(role, {t.event: stored_text(t) for t in timers})
         self._scheduler.refresh()
         if accept_changes and self._scheduler.changed:
@@ -176,7 +179,7 @@ class Runtime:
                         ", ".join(local_name(e) for e in missing))  # fmt: skip
 
     def _report_removed(self, cancel: bool) -> None:
-        known = {t.event for t in self._found.waits}
+        known = {t.event for t in self.deployment.waits}
         with self.store.reading() as tx:
             removed = tx.unknown_waits(self.processes, known)
         for event, count in removed.items():
@@ -340,7 +343,7 @@ class Runtime:
 
     def timeline(self) -> pd.DataFrame:
         """What happened, for `plot.timeline`; the columns are those of `read_timeline`."""
-        known = {t.event: t.expression for t in (*self._found.starts, *self._found.waits)
+        known = {t.event: t.expression for t in (*self.deployment.starts, *self.deployment.waits)
                  if t.expression}  # fmt: skip
         return read_timeline(self.graph, self.store, self.processes, known, self.clock.now())
 

@@ -107,11 +107,19 @@ class Scheduler:
         return int(np.count_nonzero(self._open & (latest > self._newest)))
 
     def refresh(self) -> None:
-        """Look again which expressions the store holds; stop claiming those that differ."""
-        with self._store.transaction() as tx:
+        """Look again which expressions the store holds; stop claiming those that differ.
+
+        Also which firings others have recorded, so that what is done is not asked about again.
+        """
+        with self._store.reading() as tx:
             stored = tx.expressions(self._expressions)
         changed = {e: x for e, x in stored.items() if x != self._expressions[e]}
-        for event in sorted(changed.keys() - self.changed.keys()):
+        self._learn(np.arange(len(self._starts)))
+        new = sorted(changed.keys() - self.changed.keys())
+        if new:
+            with self._store.transaction() as tx:
+                tx.contest({e: f"{self._expressions[e]} ({self._replica})" for e in new})
+        for event in new:
             log.warning(
                 "timer changed %s here %s store %s: not claimed until the change is accepted",
                 event, self._expressions[event], changed[event],
@@ -125,7 +133,6 @@ class Scheduler:
         """Make this replica's expressions the store's; returns the events that changed."""
         events = sorted(self.changed)
         with self._store.transaction() as tx:
-            tx.lock_timers(events)
             tx.set_expressions({event: self._expressions[event] for event in events})
         self.refresh()
         return events
@@ -167,6 +174,8 @@ class Scheduler:
 
     def _learn(self, rows: Any) -> None:
         """Read which due times others have recorded, without any lock."""
+        if not len(rows):
+            return
         with self._store.reading() as tx:
             newest = tx.newest_starts([self._starts[row].event for row in rows])
         for event, due in newest.items():

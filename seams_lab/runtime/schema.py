@@ -39,13 +39,15 @@ meta = Table(
 )
 
 #: The timers that replicas agreed on (`role`: start or wait; `expression`: its kind and text),
-#: with the failures of starts before their commit.
+#: with the failures of starts before their commit. `contested`: what a replica has instead, and
+#: which one, where they do not agree (ruling 19b).
 timer = Table(
     "seams_timer",
     metadata,
     Column("event", Text, primary_key=True),
     Column("role", Text, nullable=False),
     Column("expression", Text, nullable=False),
+    Column("contested", Text),
     Column("attempts", Integer, nullable=False),
     Column("failure", Text),
     Column("retry_at", BigInteger),

@@ -40,10 +40,10 @@ class Status:
     timers : DataFrame
         One row per timer start: ``event``, ``expression``, ``next_due``, ``last_due``,
         ``fired`` (firings recorded), ``skipped`` (missed firings recorded), ``failure``,
-        ``retry_at``.
+        ``contested`` (the other expression that a replica has), ``retry_at``.
     waiting : DataFrame
         One row per event that instances wait on: ``event``, ``instances``, ``next_due``, ``held``,
-        ``fired``, ``skipped``.
+        ``fired``, ``skipped``, ``contested``.
     leases : DataFrame
         ``instance``, ``process``, ``holder``, ``token``, ``expires``.
     failures : DataFrame
@@ -165,7 +165,7 @@ def _timers(
     mine = firing.c.event == timer.c.event
     rows = tx.read(
         select(
-            timer.c.event, timer.c.expression, timer.c.failure, timer.c.retry_at,
+            timer.c.event, timer.c.expression, timer.c.contested, timer.c.failure, timer.c.retry_at,
             select(func.max(firing.c.due)).where(mine).scalar_subquery().label("last"),
             select(func.count()).select_from(firing).where(mine).scalar_subquery().label("fired"),
             select(func.sum(firing.c.skipped)).where(mine).scalar_subquery().label("skipped"),
@@ -189,6 +189,7 @@ def _timers(
             "fired": [row.fired for row in rows],
             "skipped": [int(row.skipped or 0) for row in rows],
             "failure": [row.failure or "" for row in rows],
+            "contested": [row.contested or "" for row in rows],
             "retry_at": _utc([row.retry_at for row in rows]),
         }
     )
@@ -219,6 +220,12 @@ def _waiting(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
         )
     }  # fmt: skip
     events = [row.event for row in rows]
+    contested = {
+        row.event: row.contested
+        for row in tx.read(
+            select(timer.c.event, timer.c.contested).where(timer.c.contested.is_not(None))
+        )
+    }
     return pd.DataFrame(
         {
             "event": [_name(e, names) for e in events],
@@ -227,6 +234,7 @@ def _waiting(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
             "held": [row.held for row in rows],
             "fired": [fired.get(e, (0, 0))[0] for e in events],
             "skipped": [fired.get(e, (0, 0))[1] for e in events],
+            "contested": [contested.get(e, "") for e in events],
         }
     )
 

@@ -31,6 +31,7 @@ Watch = Callable[[str], None]
 
 # How long a SQLite writer waits for the one write lock before it gives up the round.
 _BUSY_SECONDS = 30
+_CONNECT_SECONDS = 10
 _READING = {"seams_reading": True}
 
 
@@ -70,7 +71,7 @@ class Store:
         self.is_sqlite = address.get_backend_name() == "sqlite"
         in_memory = self.is_sqlite and address.database in (None, "", ":memory:")
         #: How the store is named in messages: without a password.
-        self.name = _hidden(address.render_as_string(hide_password=True))
+        self.name = _hidden(_shown(address))
         if self.is_sqlite and not in_memory:
             _require_file(address, self.name, create)
         self.watch: Watch | None = None
@@ -199,6 +200,12 @@ def _hidden(text_: str) -> str:
     return re.sub(r"(?i)(password=)[^&]*", r"\1***", text_)
 
 
+def _shown(address: URL) -> str:
+    """An address without its driver and its password."""
+    plain = address.set(drivername=address.get_backend_name())
+    return plain.render_as_string(hide_password=True)
+
+
 def _require_file(address: URL, name: str, create: bool) -> None:
     path = Path(address.database or "")
     if path.is_dir():
@@ -221,7 +228,13 @@ def _engine(address: URL, in_memory: bool) -> Engine:
                 "store", "PostgreSQL, and its driver is not installed", "the package psycopg",
                 "pip install 'seams-lab[postgresql]'",
             )  # fmt: skip
-        return create_engine(address, pool_size=20, max_overflow=20, pool_pre_ping=True)
+        return create_engine(
+            address,
+            pool_size=20,
+            max_overflow=20,
+            pool_pre_ping=True,
+            connect_args={"connect_timeout": _CONNECT_SECONDS},
+        )
     arguments: dict[str, Any] = {"timeout": _BUSY_SECONDS, "check_same_thread": False}
     if in_memory:
         engine = create_engine(address, connect_args=arguments, poolclass=StaticPool)
