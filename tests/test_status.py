@@ -81,7 +81,7 @@ def test_what_instances_wait_on_is_counted_by_event(
     assert status.instances == {"waiting": 3}
     assert row(status, "waiting", "reminder_due") == {
         "event": "reminder_due", "instances": 3, "next_due": "2026-11-11T07:59:00Z", "held": 0,
-        "fired": 0, "skipped": 0,
+        "fired": 0, "skipped": 0, "contested": "",
     }  # fmt: skip
     clock.set("2026-11-11T08:30:00Z")
     runtime.settle()
@@ -212,3 +212,19 @@ def test_a_due_time_beyond_what_nanoseconds_hold(tmp_path: Path) -> None:
         assert row(runtime.status(), "timers", "s")["next_due"] == far
         [event] = [timer.event for timer in runtime.deployment.starts]
         assert next_due(runtime.store, [event], 0) == to_micros(far)
+
+
+def test_an_expression_that_replicas_do_not_agree_on_is_shown(
+    models: Path, store: Store, clock: ManualClock, tmp_path: Path
+) -> None:
+    first = replica(models, store, clock)
+    for source in (models / "expense").iterdir():
+        if source.suffix in (".bpmn", ".trig"):
+            text = source.read_text("utf-8").replace("T08:00:00Z/P1D", "T09:00:00Z/P1D")
+            (tmp_path / source.name).write_text(text, "utf-8")
+    other = Runtime.load(tmp_path, "api", store, clock=clock, name="other")
+    shown = row(first.status(), "timers", "every_morning")["contested"]
+    assert shown.startswith("timeCycle R/2026-11-09T09:00:00Z/P1D (other-")
+    assert list(other.changed.values()) == ["timeCycle R/2026-11-09T08:00:00Z/P1D"]
+    Runtime.load(tmp_path, "api", store, clock=clock, accept_changes=True)
+    assert row(first.status(), "timers", "every_morning")["contested"] == ""

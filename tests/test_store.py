@@ -101,7 +101,7 @@ def test_an_address_that_cannot_be_used_is_quoted_without_its_password(
     ],
 )
 def test_a_server_that_is_not_there_is_a_failure_without_the_password(address: str) -> None:
-    start = r"^postgresql\+psycopg://u.*@127\.0\.0\.1:1/d"
+    start = r"^postgresql://u.*@127\.0\.0\.1:1/d"
     with pytest.raises(StoreFailure, match=start) as caught:
         Store(address)
     assert "secret" not in str(caught.value)
