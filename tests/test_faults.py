@@ -92,7 +92,13 @@ class Scene:
 def _reached_reminder(made: World) -> None:
     made.clock.set(at(5))
     made.replica("first").settle()
-    made.clock.set(at(600))
+    made.clock.set(at(605))
+
+
+def _asked(made: World) -> None:
+    made.clock.set(at(5))
+    made.replica("first").settle()
+    made.clock.set(at(300))
 
 
 def _orphaned(made: World) -> None:
@@ -114,17 +120,15 @@ def _complete_again(replica: Runtime) -> None:
 SCENES = {
     "timer start": Scene(lambda made: made.clock.set(at(2.5 * 3600)), lambda r: r.settle()),
     "wake": Scene(_reached_reminder, lambda r: r.settle()),
-    "completion": Scene(_reached_reminder, _complete, _complete_again),
-    "completion and wake": Scene(
-        _reached_reminder,
-        lambda r: (r.settle(), _complete(r)),
-        lambda r: (r.settle(), _complete_again(r)),
-    ),
+    "completion": Scene(_asked, _complete, _complete_again),
     "resume": Scene(_orphaned, lambda r: r.resume()),
     "process start": Scene(
         lambda made: None,
         lambda r: r.start_process("p", {"x": 1}, correlation_key="mine"),
-        lambda r: r.instances() or r.start_process("p", {"x": 1}, correlation_key="mine"),
+        lambda r: (
+            r.instances(correlation_key="mine")
+            or r.start_process("p", {"x": 1}, correlation_key="mine")
+        ),
     ),
 }
 each_scene = pytest.mark.parametrize("scene", SCENES.values(), ids=list(SCENES))
@@ -160,10 +164,12 @@ def test_a_replica_may_die_between_any_two_words(
     hourly: World, scene: Scene, effects: Effects
 ) -> None:
     expected = undisturbed(hourly, scene)
+    scene.before(hourly)
+    begun = hourly.save()
     effects.calls.clear()
     seen = set()
     for point in itertools.count(1):
-        scene.before(hourly)
+        hourly.rewind(begun)
         killer = Killer(point)
         died = killed(hourly.replica("victim"), scene.act, killer)
         verify(hourly, settled=False)
@@ -176,7 +182,6 @@ def test_a_replica_may_die_between_any_two_words(
             done = sum(element in path for path in hourly.paths())
             assert done <= ran <= done + died, "one crash repeats at most what was under way"
         effects.calls.clear()
-        hourly.empty()
         if not died:
             break
         seen.add(killer.name)
@@ -189,12 +194,17 @@ def test_a_replica_may_die_between_any_two_words(
 def test_the_answer_of_any_commit_may_be_lost(hourly: World, scene: Scene, happened: bool) -> None:
     """The replica does not know whether it happened; it goes on, and looks in the store."""
     expected = undisturbed(hourly, scene)
+    scene.before(hourly)
+    begun = hourly.save()
     for point in itertools.count(1):
-        scene.before(hourly)
+        hourly.rewind(begun)
         replica = hourly.replica("victim")
         replica.store.watch = loser = Loser(point, happened)
-        with suppress(StoreFailure):
+        try:
             scene.act(replica)
+        except StoreFailure:
+            assert loser.hit
+        replica.store.watch = None
         replica.settle()
         verify(hourly, settled=False)
         hourly.clock.advance(LEASE + SECOND)
@@ -202,7 +212,6 @@ def test_the_answer_of_any_commit_may_be_lost(hourly: World, scene: Scene, happe
         scene.after(replica)
         verify(hourly)
         assert result(hourly) == expected, f"commit {point}"
-        hourly.empty()
         if not loser.hit:
             break
     assert point > 3
@@ -211,19 +220,23 @@ def test_the_answer_of_any_commit_may_be_lost(hourly: World, scene: Scene, happe
 @each_scene
 def test_the_connection_may_be_cut_before_any_word(hourly: World, scene: Scene) -> None:
     expected = undisturbed(hourly, scene)
+    scene.before(hourly)
+    begun = hourly.save()
     for point in itertools.count(1):
-        scene.before(hourly)
+        hourly.rewind(begun)
         replica = hourly.replica("victim")
         replica.store.watch = cutter = Cutter(replica.store, point)
-        with suppress(StoreFailure):
+        try:
             scene.act(replica)
+        except StoreFailure:
+            assert cutter.hit
+        replica.store.watch = None
         replica.settle()
         hourly.clock.advance(LEASE + SECOND)
         replica.settle()
         scene.after(replica)
         verify(hourly)
         assert result(hourly) == expected, f"cut at {point}"
-        hourly.empty()
         cutter.end()
         if not cutter.hit:
             break
@@ -272,7 +285,7 @@ each_name = pytest.mark.parametrize("names", [("a", "b"), ("same", "same")],
 
 def write(replica: Runtime, work: list[Work]) -> list[bool]:
     """Step what was claimed, as the loop does; whether each write counted."""
-    return [replica._worker.step(one.claim, one.workflow, one.start) for one in work]
+    return [replica._worker.step(one.claim, one.start) for one in work]
 
 
 @each_claim
@@ -353,10 +366,12 @@ def test_an_answer_and_its_timer_meet_at_each_word(
     second = "timer" if first == "answer" else "answer"
     found = set()
     with world(tmp_path, store_url, QUESTIONS[kind], handlers=effects.all("r")) as made:
+        made.replica("first").start_process("p")
+        made.clock.advance(10 * MINUTE)
+        begun = made.save()
         for point in itertools.count(1):
+            made.rewind(begun)
             one, other = made.replica("one"), made.replica("other")
-            one.start_process("p")
-            made.clock.advance(10 * MINUTE)
             meanwhile = Meanwhile(point, lambda other=other: acts[second](other))
             one.store.watch = meanwhile
             acts[first](one)
@@ -372,7 +387,6 @@ def test_an_answer_and_its_timer_meet_at_each_word(
             found.add(tuple(path))
             assert len(made.firings()) == ("t" in path)
             assert made.statuses() == {"completed": 1}
-            made.empty()
             if not meanwhile.hit:
                 break
     assert point > 8
@@ -381,9 +395,11 @@ def test_an_answer_and_its_timer_meet_at_each_word(
 
 def test_two_answers_to_one_task_are_one(tmp_path: Path, store_url: str) -> None:
     with world(tmp_path, store_url, asking()) as made:
+        made.replica("first").start_process("p")
+        begun = made.save()
         for point in itertools.count(1):
+            made.rewind(begun)
             one, other = made.replica("one"), made.replica("other")
-            one.start_process("p")
             errors: list[UnusableInput] = []
 
             def also(other: Runtime = other, errors: list[UnusableInput] = errors) -> None:
@@ -401,7 +417,6 @@ def test_two_answers_to_one_task_are_one(tmp_path: Path, store_url: str) -> None
             verify(made)
             assert made.paths() == [["s", "u", "e"]]
             assert len(errors) == meanwhile.hit, "exactly one of two answers is refused"
-            made.empty()
             if not meanwhile.hit:
                 break
     assert point > 8
@@ -410,8 +425,10 @@ def test_two_answers_to_one_task_are_one(tmp_path: Path, store_url: str) -> None
 @pytest.mark.parametrize("claim", ["timer start", "wake", "resume"])
 def test_two_replicas_meet_at_each_word_of_one_firing(hourly: World, claim: str) -> None:
     before, _ = CLAIMS[claim]
+    before(hourly)
+    begun = hourly.save()
     for point in itertools.count(1):
-        before(hourly)
+        hourly.rewind(begun)
         one, other = hourly.replica("one"), hourly.replica("other")
         one.store.watch = meanwhile = Meanwhile(point, other.settle)
         one.settle()
@@ -421,7 +438,6 @@ def test_two_replicas_meet_at_each_word_of_one_firing(hourly: World, claim: str)
         verify(hourly)
         assert len(hourly.paths()) == 1
         assert len(hourly.firings()) == (2 if claim == "wake" else 1)
-        hourly.empty()
         if not meanwhile.hit:
             break
     assert point > 8

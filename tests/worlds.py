@@ -108,11 +108,12 @@ class World:
     def replica(
         self, name: str = "replica", *, graph: ModelGraph | None = None, clock: Clock | None = None,
         store: Store | None = None, retries: Retries | None = None, batch: int = 100,
-        accept: bool = False, cancel: bool = False, watch: Callable[[str], None] | None = None,
+        join: bool = False, accept: bool = False, cancel: bool = False, watch: Callable[[str], None] | None = None,
     ) -> Runtime:  # fmt: skip
         """One more replica, named exactly so.
 
-        It is what `Runtime.load` makes, without checking the same model each time.
+        It is what `Runtime.load` makes, without checking the same model each time. *join*: it
+        also agrees with the other replicas on clock and expressions, as the first one does.
         """
         graph = graph or self.graph
         found, engine = self.loaded(graph)
@@ -121,7 +122,9 @@ class World:
             LEASE, 5 * SECOND, 2, batch, retries or Retries(), _ids(),
         )  # fmt: skip
         made.store.watch = watch
-        made._join(accept, cancel, False)
+        # What a replica does when it is loaded costs much and changes nothing the second time.
+        if join or not self.rows(schema.timer):
+            made._join(accept, cancel, False)
         return made
 
     def loaded(self, graph: ModelGraph) -> tuple[Deployment, Engine]:
@@ -154,15 +157,28 @@ class World:
         with self.reader._engine.begin() as connection:
             connection.execute(statement, rows or {})
 
-    def empty(self) -> None:
-        """Begin anew: an empty store, the clock at its first instant."""
+    def save(self) -> tuple[int, dict[str, list[dict[str, Any]]]]:
+        """The instant and all rows, to begin again from there."""
+        rows = {name: [dict(row._mapping) for row in found] for name, found in self.dump().items()}
+        return self.clock.now(), rows
+
+    def rewind(self, saved: tuple[int, dict[str, list[dict[str, Any]]]]) -> None:
+        """Begin again from what was saved; no replica lives on."""
         self._idle += self.opened
         self.opened.clear()
         with self.reader._engine.begin() as connection:
             for table in schema.metadata.sorted_tables:
-                if table is not schema.meta:
-                    connection.execute(sqlalchemy.delete(table))
-        self.clock.set(self.start)
+                connection.execute(sqlalchemy.delete(table))
+                if saved[1][table.name]:
+                    connection.execute(sqlalchemy.insert(table), saved[1][table.name])
+        self.clock.set(saved[0])
+
+    def empty(self) -> None:
+        """Begin anew: an empty store, the clock at its first instant."""
+        kept = [{"key": r.key, "value": r.value} for r in self.rows(schema.meta)
+                if r.key in ("format", "version")]  # fmt: skip
+        tables = dict.fromkeys(schema.metadata.tables, [])
+        self.rewind((to_micros(self.start), tables | {schema.meta.name: kept}))
 
     @property
     def reader(self) -> Store:

@@ -33,6 +33,7 @@ Watch = Callable[[str], None]
 _BUSY_SECONDS = 30
 _CONNECT_SECONDS = 10
 _READING = {"seams_reading": True}
+_SNAPSHOT = {"isolation_level": "REPEATABLE READ"}
 
 
 class StoreFailure(SeamsError):
@@ -107,8 +108,9 @@ class Store:
 
     @contextmanager
     def reading(self) -> Iterator[Transaction]:
-        """Open a transaction that only looks: on SQLite it waits for no writer."""
-        with self._connection(_READING) as connection:
+        """Open a transaction that only looks: one moment, and it waits for no writer."""
+        options = _READING if self.is_sqlite else _SNAPSHOT
+        with self._connection(options) as connection:
             yield Transaction(connection, self.watch)
 
     @contextmanager
