@@ -164,12 +164,13 @@ def test_a_replica_may_die_between_any_two_words(
     hourly: World, scene: Scene, effects: Effects
 ) -> None:
     expected = undisturbed(hourly, scene)
-    scene.before(hourly)
-    begun = hourly.save()
     effects.calls.clear()
+    scene.before(hourly)
+    begun, earlier = hourly.save(), list(effects.calls)
     seen = set()
     for point in itertools.count(1):
         hourly.rewind(begun)
+        effects.calls[:] = earlier
         killer = Killer(point)
         died = killed(hourly.replica("victim"), scene.act, killer)
         verify(hourly, settled=False)
@@ -181,7 +182,6 @@ def test_a_replica_may_die_between_any_two_words(
             ran = effects.calls.count(element)
             done = sum(element in path for path in hourly.paths())
             assert done <= ran <= done + died, "one crash repeats at most what was under way"
-        effects.calls.clear()
         if not died:
             break
         seen.add(killer.name)

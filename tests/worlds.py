@@ -108,7 +108,8 @@ class World:
     def replica(
         self, name: str = "replica", *, graph: ModelGraph | None = None, clock: Clock | None = None,
         store: Store | None = None, retries: Retries | None = None, batch: int = 100,
-        join: bool = False, accept: bool = False, cancel: bool = False, watch: Callable[[str], None] | None = None,
+        join: bool = False, accept: bool = False, cancel: bool = False,
+        watch: Callable[[str], None] | None = None,
     ) -> Runtime:  # fmt: skip
         """One more replica, named exactly so.
 
@@ -177,7 +178,7 @@ class World:
         """Begin anew: an empty store, the clock at its first instant."""
         kept = [{"key": r.key, "value": r.value} for r in self.rows(schema.meta)
                 if r.key in ("format", "version")]  # fmt: skip
-        tables = dict.fromkeys(schema.metadata.tables, [])
+        tables = {name: [] for name in schema.metadata.tables}
         self.rewind((to_micros(self.start), tables | {schema.meta.name: kept}))
 
     @property

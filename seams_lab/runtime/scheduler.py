@@ -18,6 +18,7 @@ import logging
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -229,6 +230,8 @@ class Scheduler:
         since = np.array([newest.get(event, NONE) for event in events])
         skipped = self._series[rows].skipped(since, now).tolist()
         made = []
+        key_of = lru_cache(to_text)  # firings of one round mostly share few due times
+        until = now + self._lease
         for event, missed in zip(events, skipped, strict=True):
             timer = self._starts[self._row[event]]
             try:
@@ -237,14 +240,14 @@ class Scheduler:
             except Exception as error:
                 batch.failures.append((event, told(error), locked[event][1] + 1))
                 continue
-            claim = Claim(key, timer.process, to_text(due[event]), 1, checkpoint,
+            claim = Claim(key, timer.process, key_of(due[event]), 1, checkpoint,
                           "running", 0, 1)  # fmt: skip
             firing = {"event": event, "due": due[event], "waiter": "", "instance": claim.instance,
                       "skipped": missed, "fired_at": now, "fired_by": self._replica}  # fmt: skip
             made.append((
                 Work(claim, Fired(event, due[event], missed)),
                 firing,
-                first_row(claim, self._replica, now, now + self._lease),
+                first_row(claim, self._replica, now, until),
             ))  # fmt: skip
         return made
 

@@ -114,10 +114,13 @@ class Telemetry:
             log.info("timer fire %s due %s instance %s", event, to_text(due), instance)
         late = max(now - due, 0)
         with self._lock:
-            self._counts["lateness_sum"] += late
-            self._counts["lateness_max"] = max(late, self._counts["lateness_max"])
-        self._count("fired", event)
-        self._lateness.record(late / SECOND, {"seams.timer.event": event})
+            counts = self._counts
+            counts["fired"] += 1
+            counts["lateness_sum"] += late
+            counts["lateness_max"] = max(late, counts["lateness_max"])
+        attributes = {"seams.timer.event": event}
+        self._instruments["fired"].add(1, attributes)
+        self._lateness.record(late / SECOND, attributes)
 
     def claimed_elsewhere(self, event: str, due: int) -> None:
         """Another replica has the firing or its lease: a normal outcome."""
