@@ -10,14 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.engines import boundary
+import sqlalchemy
+from fixtures.engines import END, START, USER, boundary, bpmn, catch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from seams_lab import clock
+from seams_lab.clock import ManualClock
 from seams_lab.errors import UnusableInput
 from seams_lab.expressions import SECOND
+from seams_lab.instants import to_text
+from seams_lab.runtime import schema
 from seams_lab.runtime.runtime import Runtime
 from seams_lab.runtime.scheduler import Work
-from seams_lab.runtime.store import StoreFailure
+from seams_lab.runtime.store import Store, StoreClock, StoreFailure
+from seams_lab.runtime.worker import Retries
+from tests.postgresql import empty_schema
 from tests.worlds import (
+    HOUR,
     LEASE,
     MINUTE,
     T0,
@@ -441,3 +451,280 @@ def test_two_replicas_meet_at_each_word_of_one_firing(hourly: World, claim: str)
         if not meanwhile.hit:
             break
     assert point > 8
+
+
+# ---------------------------------------------------------------------- clocks
+
+
+def test_a_clock_that_steps_back_doubles_nothing_and_is_told(
+    tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with world(tmp_path, store_url, ticking(f"R/{T0}/PT10M")) as made:
+        made.clock.set(at(3_605))
+        replica = made.replica()
+        replica.settle()
+        assert made.firings() == [("tick", 3_600, 6)]
+        for seconds in (5, 1_805, 3_599, 3_600):
+            made.clock.set(at(seconds))
+            assert replica.settle() == 0
+            assert made.replica(join=True).settle() == 0
+            told = [(event.rpartition("#")[2], due) for event, due in replica.status().in_future]
+            assert told == ([("tick", at(3_600))] if seconds < 3_600 else [])
+        assert "clock set back? newest firing of m.bpmn#tick is due 2026-11-09T09:00:00Z" in (
+            caplog.text
+        )
+        made.clock.set(at(4_200))
+        assert replica.settle() == 1
+        assert made.firings() == [("tick", 3_600, 6), ("tick", 4_200, 0)]
+        verify(made)
+
+
+@pytest.mark.parametrize("first", ["ahead", "behind"])
+def test_two_clocks_an_hour_apart_never_double_or_repeat_a_due_time(
+    tmp_path: Path, store_url: str, first: str
+) -> None:
+    """One clock decides per store. Where that is broken, the newest due time still only grows."""
+    with world(tmp_path, store_url, ticking(f"R/{T0}/PT10M"), start="2026-11-09T10:00:00Z") as made:
+        ahead = made.replica("ahead", clock=ManualClock("2026-11-09T11:00:00Z"))
+        behind = made.replica("behind", clock=ManualClock("2026-11-09T10:00:00Z"))
+        for one in (ahead, behind) if first == "ahead" else (behind, ahead):
+            one.settle()
+        dues = [due for _, due, _ in made.firings()]
+        assert dues == ([10_800] if first == "ahead" else [7_200, 10_800])
+        made.clock.set("2026-11-09T11:00:00Z")
+        verify(made)
+
+
+@pytest.mark.parametrize("hours", [1, -1], ids=["an hour ahead", "an hour behind"])
+def test_a_replicas_own_clock_decides_nothing_on_postgresql(
+    tmp_path: Path, postgresql: str, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """S27. The store's clock serves due times and leases."""
+    host = clock.now
+    with empty_schema(postgresql) as url, Store(url) as store:
+        now = store.now()
+        start = to_text(now // SECOND * SECOND - 90 * SECOND)
+        soon = to_text(now // SECOND * SECOND + 1_800 * SECOND)
+        with world(tmp_path, url, {"m": ticking(f"R1/{start}/PT1M", nodes=USER, flows="tick u"),
+                                   "n": ticking(f"R1/{soon}/PT1M", identifier="q")}) as made:  # fmt: skip
+            owner = made.replica("owner", clock=StoreClock(store))
+            assert len(owner._scheduler.claim_starts()) == 1
+            monkeypatch.setattr(clock, "now", lambda: host() + hours * HOUR)
+            skewed = made.replica("skewed", clock=StoreClock(store))
+            assert skewed.settle() == 0, "nothing is early, and a live lease is not taken"
+            assert len(made.rows(schema.firing)) == 1
+
+
+# ---------------------------------------------------------------------- poison and load
+
+
+def poisoned(data: dict[str, Any], context: Any) -> None:
+    """A handler that always fails."""
+    raise ValueError("poison")
+
+
+MIXED = {
+    "good": ticking(
+        f"R/{T0}/PT1M",
+        nodes='<serviceTask id="ok"/><endEvent id="e"/>',
+        flows="tick ok; ok e",
+        identifier="good",
+    ),  # fmt: skip
+    "bad": ticking(
+        f"R/{T0}/PT1H",
+        nodes='<serviceTask id="no"/><endEvent id="e"/>',
+        flows="tick no; no e",
+        identifier="bad",
+    ),  # fmt: skip
+    "worse": ticking(f"R/{T0}/PT1H", identifier="worse"),
+}
+
+
+def test_poison_holds_up_nobody_and_is_tried_again_ever_more_slowly(
+    tmp_path: Path, store_url: str, effects: Effects, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tries: dict[str, list[int]] = {"no": [], "worse": []}
+
+    def failing(data: dict[str, Any], context: Any) -> None:
+        tries["no"].append(made.clock.now())
+        poisoned(data, context)
+
+    handlers = {"ok": effects.handler("ok"), "no": failing}
+    with world(tmp_path, store_url, MIXED, handlers=handlers) as made:
+        engine = made.loaded(made.graph)[1]
+        begin = engine.begin
+
+        def cannot(process: str, *given: Any, **named: Any) -> str:
+            if process == "worse":
+                tries["worse"].append(made.clock.now())
+                raise ValueError("cannot be made")
+            return begin(process, *given, **named)
+
+        monkeypatch.setattr(engine, "begin", cannot)
+        replica = made.replica(retries=Retries(SECOND, 8 * SECOND, most=6), batch=2)
+        made.clock.set(at(0))
+        for _ in range(300):
+            replica.settle()
+            made.clock.advance(SECOND)
+        status = replica.status()
+        assert effects.calls == ["ok"] * 5, "the healthy one ran each time"
+        gaps = {
+            key: [(b - a) // SECOND for a, b in itertools.pairwise(t)] for key, t in tries.items()
+        }
+        assert gaps["no"] == [1, 2, 4, 8, 8], "and then it is left alone"
+        assert gaps["worse"][:5] == [1, 2, 4, 8, 8]
+        assert set(gaps["worse"][5:]) == {8}
+        (failure,) = status.failures.to_dict("records")
+        assert failure["attempts"] == 6
+        assert "poison" in failure["failure"]
+        shown = status.timers.set_index("failure").index.tolist()
+        assert sum("cannot be made" in text for text in shown) == 1
+        monkeypatch.setattr(engine, "begin", begin)
+        made.clock.advance(8 * SECOND)
+        replica.settle()
+        assert ("tick", 0, 0) in made.firings()
+        assert not any(replica.status().timers["failure"])
+        verify(made)
+
+
+def test_a_long_backlog_of_one_event_does_not_hold_up_another(
+    tmp_path: Path, store_url: str
+) -> None:
+    texts = {
+        name: bpmn(START + catch(name, "timeDuration", "PT10M") + END, f"s {name}; {name} e", name)
+        for name in ("many", "one")
+    }
+    with world(tmp_path, store_url, texts) as made:
+        replica = made.replica()
+        for name in texts:
+            replica.start_process(name)
+        made.clock.advance(10 * MINUTE)
+        (row,) = [r._asdict() for r in made.rows(schema.instance) if r.process == "many"]
+        (due,) = [r._asdict() for r in made.rows(schema.wait) if r.instance == row["id"]]
+        copies = range(20_000)
+        made.execute(sqlalchemy.insert(schema.instance), [row | {"id": f"x{n}"} for n in copies])
+        # All of them have waited longer.
+        made.execute(
+            sqlalchemy.insert(schema.wait),
+            [due | {"instance": f"x{n}", "claimable_at": due["due"] - 1 - n} for n in copies],
+        )
+        work = replica._scheduler.claim_waits(32)
+        assert len(work) <= 32, "a round is bounded"
+        woken = {wait.event for one in work for wait in one.claim.waits}
+        assert {event.rpartition("#")[2] for event in woken} == {"many", "one"}
+        assert write(replica, work) == [True] * len(work)
+        assert made.firings().count(("one", 540, 0)) == 1
+        left = len(made.rows(schema.wait))
+        assert left == 20_002 - len(work)
+
+
+# ---------------------------------------------------------------------- names and models
+
+
+def test_one_event_id_in_two_models_is_two_timers(tmp_path: Path, store_url: str) -> None:
+    texts = {"m": ticking(f"R/{T0}/PT1H"), "n": ticking(f"R/{T0}/PT1H", identifier="q")}
+    with world(tmp_path, store_url, texts) as made:
+        made.clock.set(at(5))
+        assert made.replica().settle() == 2
+        found = [(row.event, row.due) for row in made.rows(schema.firing)]
+        assert found == [("m.bpmn#tick", at()), ("n.bpmn#tick", at())]
+        verify(made)
+
+
+def test_what_a_replica_that_never_comes_back_held_is_finished_by_another(hourly: World) -> None:
+    hourly.clock.set(at(5))
+    gone = hourly.replica("gone")
+    (work,) = gone._scheduler.claim_starts()
+    other = hourly.replica("other")
+    assert other.settle() == 0, "its lease holds"
+    assert other.next_wake() == at(5) + LEASE
+    hourly.clock.set(at(5) + LEASE)
+    assert other.resume() == 1
+    verify(hourly)
+    assert other.instance(work.claim.instance).status == "waiting"
+
+
+def test_a_timer_that_the_model_no_longer_has_is_told_and_deleted_only_when_told_so(
+    tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The instance stays, and its task can be completed."""
+    with world(tmp_path, store_url, QUESTIONS["not interrupting"]) as made:
+        made.replica().start_process("p")
+        without = made.model(asking(), "without")
+        made.clock.advance(HOUR)
+        replica = made.replica(graph=without, join=True)
+        assert "timer removed m.bpmn#t: 1 instance(s) still wait on it; delete" in caplog.text
+        assert replica.settle() == 0
+        assert len(made.rows(schema.wait)) == 1, "never silently"
+        caplog.clear()
+        replica = made.replica(graph=without, join=True, cancel=True)
+        assert "timer removed m.bpmn#t: 1 instance(s) still wait on it" in caplog.text
+        assert made.rows(schema.wait) == []
+        assert replica.settle() == 0
+        caplog.clear()
+        made.replica(graph=without, join=True)
+        assert "timer removed" not in caplog.text
+
+
+# ---------------------------------------------------------------------- any order of all of this
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("advance"), st.sampled_from([1, 10, 61, 300, 600])),
+    st.tuples(
+        st.sampled_from(["starts", "waits", "instances", "step", "renew", "crash", "complete"]),
+        st.integers(0, 2),
+    ),
+)
+
+
+@settings(max_examples=120, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(ACTIONS, min_size=5, max_size=40))
+def test_replicas_in_any_order(any_order: World, actions: list[tuple[str, int]]) -> None:
+    """Three replicas; what each has claimed may be written much later, or never."""
+    made, store = any_order, any_order.reader
+    made.empty()
+    replicas = [made.replica(name, store=store) for name in ("a", "b", "a")]
+    queues: list[list[Work]] = [[], [], []]
+    for action, number in actions:
+        if action == "advance":
+            made.clock.advance(number * SECOND)
+            continue
+        replica, queue = replicas[number], queues[number]
+        if action == "starts":
+            queue += replica._scheduler.claim_starts()
+        elif action == "waits":
+            queue += replica._scheduler.claim_waits(2)
+        elif action == "instances":
+            queue += replica._scheduler.claim_instances(2)
+        elif action == "step" and queue:
+            write(replica, [queue.pop(0)])
+        elif action == "renew":
+            replica._worker.hold([one.claim for one in queue])
+            replica._worker.renew()
+        elif action == "crash":
+            replicas[number] = made.replica(replica.name, store=store)
+            queue.clear()
+        elif action == "complete":
+            free = [i for i in replica.instances() if i.tasks and i.holder is None]
+            for found in free[:1]:
+                replica.complete(found, data={"n": number}, patience=0)
+    verify(made, settled=False)
+    made.clock.advance(LEASE + SECOND)
+    made.replica("survivor", store=store).settle()
+    verify(made)
+
+
+@pytest.fixture(scope="module")
+def any_order(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    """A world in memory, with reminders that repeat; its replicas share one connection."""
+    text = ticking(
+        "R/2026-11-09T08:00:00Z/PT5M",
+        nodes='<serviceTask id="a"/><userTask id="u"/><endEvent id="e"/>'
+        + boundary("t", "timeCycle", f"R5/{T0}/PT2M") + '<serviceTask id="r"/><endEvent id="f"/>'
+        + boundary("stop", "timeDuration", "PT20M", "true") + '<endEvent id="g"/>',
+        flows="tick a; a u; u e; t r; r f; stop g",
+    )  # fmt: skip
+    handlers = {name: lambda data, context: None for name in ("a", "r")}
+    folder = tmp_path_factory.mktemp("any_order")
+    with world(folder, "sqlite://", text, handlers=handlers) as made:
+        yield made
