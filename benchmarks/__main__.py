@@ -58,12 +58,17 @@ def firings(report: Report, quick: bool, full: bool) -> None:
     print(due_firings.firings(report, quick), flush=True)
 
 
+def claims(report: Report, quick: bool, full: bool) -> None:
+    """The same for this project alone, beside the bare inserts and SpiffWorkflow."""
+    print(due_firings.claims(report, quick), flush=True)
+
+
 PARTS: dict[str, Callable[[Report, bool, bool], None]] = {
     "due": due, "model": model, "shacl": shacl, "growth": growth, "daily": daily,
-    "firings": firings,
+    "firings": firings, "claims": claims,
 }  # fmt: skip
 #: What runs when no part is named.
-USUAL = tuple(name for name in PARTS if name != "firings")
+USUAL = tuple(name for name in PARTS if name not in ("firings", "claims"))
 
 
 def main() -> None:

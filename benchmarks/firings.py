@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks import timing
 from benchmarks.firings_bare import BareLoop
-from benchmarks.firings_ours import OurScheduler
+from benchmarks.firings_ours import OurScheduler, engines
 from benchmarks.firings_peers import Peer, installed, measure, peers
 from benchmarks.firings_race import POSTGRESQL, Row, empty_database
 from benchmarks.timing import Report
@@ -22,14 +22,14 @@ FULL, QUICK = (10_000, (1, 2, 4)), (500, (1, 2))
 _COUNTED = ("duplicates", "missed", "errors", "deadlocks")
 
 
-def contenders() -> list[Peer]:
+def contenders(with_peers: bool = True) -> list[Peer]:
     """All that are measured, in the order of the table."""
     return [
         BareLoop(),
         BareLoop(1),
         OurScheduler(real=False, batch=250),
         OurScheduler(real=True, batch=100),
-        *peers(),
+        *(peers() if with_peers else ()),
     ]
 
 
@@ -108,14 +108,22 @@ def _each(values: Iterable[int]) -> str:
     return " / ".join(f"{number:,}" for number in numbers) if any(numbers) else "0"
 
 
-def firings(report: Report, quick: bool = False) -> str:
+def firings(report: Report, quick: bool = False, with_peers: bool = True) -> str:
     """Measure all: the table, and a row of *report* a measurement (ratios to bare inserts)."""
     number, processes = QUICK if quick else FULL
     with stores() as new_store:
-        found = list(measured(contenders(), new_store, number, processes))
+        found = list(measured(contenders(with_peers), new_store, number, processes))
     rows = [one for one in found if isinstance(one, Row)]
     for row in sorted(rows, key=lambda row: (row.store, row.processes)):
         part = f"Due firings on {row.store}, processes: {row.processes}"
         wrong = f"duplicates {row.duplicates:,}, missed {row.missed:,}, errors {row.errors:,}"
         report.rows.append(timing.Row(part, row.who, row.seconds, row.firings, 1, wrong))
     return table(found)
+
+
+def claims(report: Report, quick: bool = False) -> str:
+    """The scheduler beside the bare inserts, the engine beside SpiffWorkflow alone."""
+    each = engines(100 if quick else 1_000)
+    lines = "".join(f"| {what} | {milliseconds:.3f} |\n" for what, milliseconds in each.items())
+    head = "| one instance of the digest | ms of the processor |\n|---|--:|\n"
+    return firings(report, quick, with_peers=False) + "\n" + head + lines
