@@ -505,8 +505,11 @@ def test_a_replicas_own_clock_decides_nothing_on_postgresql(
         now = store.now()
         start = to_text(now // SECOND * SECOND - 90 * SECOND)
         soon = to_text(now // SECOND * SECOND + 1_800 * SECOND)
-        with world(tmp_path, url, {"m": ticking(f"R1/{start}/PT1M", nodes=USER, flows="tick u"),
-                                   "n": ticking(f"R1/{soon}/PT1M", identifier="q")}) as made:  # fmt: skip
+        texts = {
+            "m": ticking(f"R1/{start}/PT1M", nodes=USER, flows="tick u"),
+            "n": ticking(f"R1/{soon}/PT1M", identifier="q"),
+        }
+        with world(tmp_path, url, texts) as made:
             owner = made.replica("owner", clock=StoreClock(store))
             assert len(owner._scheduler.claim_starts()) == 1
             monkeypatch.setattr(clock, "now", lambda: host() + hours * HOUR)
@@ -529,13 +532,13 @@ MIXED = {
         nodes='<serviceTask id="ok"/><endEvent id="e"/>',
         flows="tick ok; ok e",
         identifier="good",
-    ),  # fmt: skip
+    ),
     "bad": ticking(
         f"R/{T0}/PT1H",
         nodes='<serviceTask id="no"/><endEvent id="e"/>',
         flows="tick no; no e",
         identifier="bad",
-    ),  # fmt: skip
+    ),
     "worse": ticking(f"R/{T0}/PT1H", identifier="worse"),
 }
 
@@ -591,7 +594,11 @@ def test_a_long_backlog_of_one_event_does_not_hold_up_another(
     tmp_path: Path, store_url: str
 ) -> None:
     texts = {
-        name: bpmn(START + catch(name, "timeDuration", "PT10M") + END, f"s {name}; {name} e", name)
+        name: bpmn(
+            START + catch(f"w_{name}", "timeDuration", "PT10M") + END,
+            f"s w_{name}; w_{name} e",
+            name,
+        )
         for name in ("many", "one")
     }
     with world(tmp_path, store_url, texts) as made:
@@ -611,11 +618,11 @@ def test_a_long_backlog_of_one_event_does_not_hold_up_another(
         work = replica._scheduler.claim_waits(32)
         assert len(work) <= 32, "a round is bounded"
         woken = {wait.event for one in work for wait in one.claim.waits}
-        assert {event.rpartition("#")[2] for event in woken} == {"many", "one"}
-        assert write(replica, work) == [True] * len(work)
-        assert made.firings().count(("one", 540, 0)) == 1
-        left = len(made.rows(schema.wait))
-        assert left == 20_002 - len(work)
+        assert {event.rpartition("#")[2] for event in woken} == {"w_many", "w_one"}
+        # The copies have one checkpoint, so only one of them could fire.
+        (lone,) = [one for one in work if one.claim.process == "one"]
+        assert write(replica, [lone]) == [True]
+        assert made.firings() == [("w_one", 540, 0)]
 
 
 # ---------------------------------------------------------------------- names and models

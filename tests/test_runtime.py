@@ -1,278 +1,415 @@
-"""One replica as a person holds it: load, start, complete, look, agree with the others."""
+"""A replica from outside: load, start, complete, look, try again, agree with the others."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.engines import boundary
+import sqlalchemy
 
 import seams_lab as sl
-from seams_lab.errors import ResolutionError, UnusableInput
+from seams_lab.clock import ManualClock, SystemClock
+from seams_lab.errors import ResolutionError, SeamsError, UnusableInput
 from seams_lab.expressions import SECOND
+from seams_lab.graph import load_graph
+from seams_lab.instants import to_micros
 from seams_lab.runtime import schema
 from seams_lab.runtime.runtime import Runtime
-from seams_lab.runtime.store import StoreClock
-from tests.worlds import LEASE, T0, asking, ticking, world
+from seams_lab.runtime.store import Store
+from tests.worlds import MINUTE, T0, asking, at, ticking, verify, world
 
-MORNING, HOUR_LATER = f"R/{T0}/P1D", "R/2026-11-09T09:00:00Z/P1D"
+MODELS = Path(__file__).parents[1] / "models"
+EXPENSE = sl.load(MODELS / "expense")
+BROKEN = [
+    folder for folder in sorted((MODELS / "broken").iterdir())
+    if folder.is_dir() and any(
+        row["severity"] == "error"
+        for row in json.loads((folder / "expected.json").read_text("utf-8"))
+    )
+]  # fmt: skip
 
 
 @pytest.fixture
-def clock() -> sl.ManualClock:
-    return sl.ManualClock("2026-11-09T07:59:00Z")
+def clock() -> ManualClock:
+    """It stands one minute before the first digest."""
+    return ManualClock("2026-11-09T07:59:00Z")
 
 
 @pytest.fixture
-def runtime(models: Path, store_url: str, clock: sl.ManualClock) -> Iterator[Runtime]:
-    with Runtime.load(models / "expense", "api", store_url, clock=clock) as loaded:
-        yield loaded
+def runtime(store_url: str, clock: ManualClock) -> Iterator[Runtime]:
+    """A replica of the expense API on each kind of store."""
+    with Runtime.load(EXPENSE, "api", store_url, clock=clock) as made:
+        yield made
 
 
-# ---------------------------------------------------------------------- loading
+def rows(store_url: str, table: sqlalchemy.Table) -> list[Any]:
+    """All rows of a table."""
+    with Store(store_url) as store, store.reading() as tx:
+        return tx.read(sqlalchemy.select(table))
 
 
-def test_a_refused_model_leaves_the_store_as_it_was(tmp_path: Path, store_url: str) -> None:
-    model = tmp_path / "bad.bpmn"
-    model.write_text(ticking("R/P1D"), "utf-8")
+# ---------------------------------------------------------------------- load
+
+
+@pytest.mark.parametrize("folder", BROKEN, ids=lambda folder: folder.name)
+def test_a_model_with_an_error_is_refused_and_nothing_is_written(
+    tmp_path: Path, folder: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 'store.db'}"
+    graph = load_graph(folder)
+    names = [graph.name(c) for c in graph.containers] or [None]
+    for name in names:
+        with pytest.raises(SeamsError):
+            Runtime.load(graph, name, url, clock=ManualClock("2026-11-01T00:00:00Z"))
+    for table in (schema.timer, schema.firing, schema.instance):
+        assert rows(url, table) == []
+
+
+def test_a_cycle_without_a_start_is_refused_with_the_words_of_the_profile(tmp_path: Path) -> None:
+    (tmp_path / "m.bpmn").write_text(ticking("R/P1D"), "utf-8")
     with pytest.raises(ResolutionError, match="cycle has no start date-time: 'R/P1D'"):
-        Runtime.load(model, store=store_url)
-    with sl.Store(store_url) as store, store.reading() as tx:
-        assert tx.facts().keys() == {"format", "version"}
+        Runtime.load(tmp_path / "m.bpmn")
 
 
-SCRIPT = ticking(MORNING, nodes='<scriptTask id="x"><script>y = 1</script></scriptTask>'
-                 '<endEvent id="e"/>', flows="tick x; x e")  # fmt: skip
+@pytest.mark.parametrize("name", [None, "API", "expense_db"])
+def test_a_container_must_be_told_and_known(name: str | None, clock: ManualClock) -> None:
+    with pytest.raises(UnusableInput, match=r"api.*report_worker"):
+        Runtime.load(EXPENSE, name, clock=clock)
 
 
-def test_code_in_a_model_runs_only_when_its_owner_allows_it(tmp_path: Path) -> None:
-    model = tmp_path / "script.bpmn"
-    model.write_text(SCRIPT, "utf-8")
-    with pytest.raises(ResolutionError, match="allow"):
-        Runtime.load(model)
-    clock = sl.ManualClock(T0)
-    with Runtime.load(model, clock=clock, allow_scripts=True) as allowed:
-        allowed.settle()
-        [one] = allowed.instances()
-        assert (one.status, allowed.data(one)) == ("completed", {"y": 1})
-
-
-def test_by_default_the_store_is_what_the_environment_says(
-    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_container_runs_its_own_processes_alone(
+    runtime: Runtime, store_url: str, clock: ManualClock
 ) -> None:
-    monkeypatch.setenv("SEAMS_STORE", f"sqlite:///{tmp_path}/named.db")
-    with Runtime.load(models / "expense", "api") as named:
-        assert named.store.name.endswith("named.db")
-        assert isinstance(named.clock, StoreClock)
-    monkeypatch.delenv("SEAMS_STORE")
-    with Runtime.load(models / "expense", "api") as in_memory:
-        assert in_memory.store.name == "sqlite://"
+    names = [EXPENSE.name(p) for p in runtime.processes]
+    assert names == ["approval_process", "digest_process", "payout_process", "year_close_process"]
+    clock.set("2027-01-05T00:00:00Z")
+    runtime.settle()
+    assert {EXPENSE.name(i.process) for i in runtime.instances()} == {
+        "digest_process", "year_close_process",
+    }  # fmt: skip
+    with Runtime.load(EXPENSE, "report_worker", store_url, clock=clock) as other:
+        other.settle()
+        assert {EXPENSE.name(i.process) for i in other.instances()} == {"month_end_process"}
+        with pytest.raises(UnusableInput, match="approval_process"):
+            other.start_process("approval_process")
 
 
-def test_tasks_without_a_handler_are_named_when_it_is_loaded(
-    models: Path, caplog: pytest.LogCaptureFixture
+def test_a_replica_is_named_and_its_name_made_unique(store_url: str, clock: ManualClock) -> None:
+    names = set()
+    for _ in range(3):
+        with Runtime.load(EXPENSE, "api", store_url, clock=clock, name="blue") as made:
+            names.add(made.name)
+            assert made.name.startswith("blue-")
+            assert "api" in repr(made)
+    assert len(names) == 3
+
+
+def test_the_store_comes_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: ManualClock
 ) -> None:
-    with Runtime.load(models / "expense", "report_worker"):
-        pass
-    assert "total_by_team" in caplog.text
-    assert "complete without doing anything" in caplog.text
+    monkeypatch.setenv("SEAMS_STORE", str(tmp_path / "named.db"))
+    Runtime.load(EXPENSE, "api", clock=clock).close()
+    assert (tmp_path / "named.db").exists()
 
 
-# ---------------------------------------------------------------------- the deciding clock
-
-
-def test_the_offset_is_added_to_the_clock_of_the_store(
-    models: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+def test_tasks_without_a_handler_are_named(
+    caplog: pytest.LogCaptureFixture, clock: ManualClock
 ) -> None:
-    monkeypatch.setenv("SEAMS_CLOCK_OFFSET", "PT48H")
-    with Runtime.load(models / "expense", "api", store_url) as shifted:
-        ahead = shifted.clock.now() - StoreClock(shifted.store).now()
-        assert abs(ahead - 48 * 3_600 * SECOND) < 60 * SECOND
-        assert shifted.status().clock_offset == 48 * 3_600 * SECOND
+    handlers = {"send_reminder": lambda data, context: None}
+    Runtime.load(EXPENSE, "api", handlers=handlers, clock=clock).close()
+    (line,) = [r.getMessage() for r in caplog.records if "no handler" in r.getMessage()]
+    assert "transfer_money" in line
+    assert "send_reminder" not in line
 
 
-def test_a_replica_with_another_offset_is_refused_unless_told_to_replace_it(
-    models: Path, store_url: str, monkeypatch: pytest.MonkeyPatch
+# ---------------------------------------------------------------------- clocks
+
+
+def test_replicas_must_have_the_same_offset_unless_it_is_replaced(store_url: str) -> None:
+    def load(offset: int, **options: Any) -> None:
+        made = Runtime.load(EXPENSE, "api", store_url, clock=SystemClock(offset), **options)
+        made.close()
+
+    load(3_600 * SECOND)
+    load(3_600 * SECOND)
+    with pytest.raises(UnusableInput) as refusal:
+        load(0)
+    assert "0 s" in str(refusal.value)
+    assert "3600 s" in str(refusal.value)
+    load(0, replace_offset=True)
+    load(0)
+    with pytest.raises(UnusableInput):
+        load(3_600 * SECOND)
+
+
+def test_the_offset_comes_from_the_environment(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = sl.load(models / "expense")
-    Runtime.load(model, "api", store_url).close()
-    monkeypatch.setenv("SEAMS_CLOCK_OFFSET", "-P1D")
-    with pytest.raises(UnusableInput, match=r"-86400 s.*0 s.*--replace-offset"):
-        Runtime.load(model, "api", store_url)
-    Runtime.load(model, "api", store_url, replace_offset=True).close()
-    Runtime.load(model, "api", store_url).close()
-    monkeypatch.delenv("SEAMS_CLOCK_OFFSET")
-    with pytest.raises(UnusableInput, match="SEAMS_CLOCK_OFFSET"):
-        Runtime.load(model, "api", store_url)
+    monkeypatch.setenv("SEAMS_CLOCK_OFFSET", "P3650D")
+    with Runtime.load(EXPENSE, "api", store_url) as made:
+        assert made.clock.now() > to_micros("2036-01-01T00:00:00Z")
+        assert made.status().clock_offset == 3_650 * 24 * 3_600 * SECOND
 
 
 # ---------------------------------------------------------------------- processes and tasks
 
 
-def test_an_expense_is_approved_and_another_one_reminded(
-    runtime: Runtime, clock: sl.ManualClock
+def test_a_process_is_started_and_waits_for_a_person_and_a_timer(
+    runtime: Runtime, clock: ManualClock
 ) -> None:
-    one = runtime.start_process("approval_process", {"amount": 1}, correlation_key="one")
-    two = runtime.start_process("approval_process", {"amount": 2}, correlation_key="two")
-    assert sorted(runtime.tasks()["correlation_key"]) == ["one", "two"]
-    clock.advance("P1D")
-    done = runtime.complete(one, data={"approved": True})
-    assert (done.status, runtime.data(done)) == ("completed", {"amount": 1, "approved": True})
-    clock.advance("P2D")
-    runtime.settle()
-    waiting = runtime.instance(two.id)
-    assert list(waiting.trace["element"])[-3:] == ["reminder_due", "send_reminder", "reminder_sent"]
-    assert [t.name for t in waiting.tasks] == ["Approve expense"], "the task stays open"
-    assert str(waiting.trace["due"].iloc[2]) == "2026-11-11 07:59:00+00:00"
+    found = runtime.start_process("approval_process", {"amount": 12}, correlation_key="e1")
+    assert (found.status, found.correlation_key) == ("waiting", "e1")
+    assert [EXPENSE.name(t.element) for t in found.tasks] == ["approve_expense"]
+    assert [(EXPENSE.name(e), due) for e, due in found.waits] == [
+        ("reminder_due", clock.now() + 48 * 3_600 * SECOND)
+    ]
+    assert runtime.data(found) == runtime.data(found.id) == {"amount": 12}
+    assert list(found.trace["element"]) == ["expense_submitted", "validate_expense"]
+    assert [i.id for i in runtime.instances(correlation_key="e1")] == [found.id]
 
 
-def test_a_firing_is_found_by_its_due_time(runtime: Runtime, clock: sl.ManualClock) -> None:
-    clock.set("2026-11-12T09:00:00Z")
-    runtime.settle()
-    assert len(runtime.instances(correlation_key="2026-11-12T08:00:00Z")) == 1
-    assert runtime.instances(correlation_key="2026-11-11T08:00:00Z") == []
-    timers = runtime.status().timers.set_index("event")
-    assert timers.loc["every_morning", "skipped"] == 3
+def test_without_a_key_an_instance_is_found_by_its_id(runtime: Runtime) -> None:
+    found = runtime.start_process("approval_process")
+    assert found.correlation_key == found.id
+
+
+def test_a_firing_is_found_by_its_due_time(runtime: Runtime, clock: ManualClock) -> None:
+    clock.advance("PT2M")
+    assert runtime.settle() == 1
+    (found,) = runtime.instances(correlation_key=T0)
+    assert EXPENSE.name(found.process) == "digest_process"
+    assert runtime.instances(correlation_key="2026-11-09T08:01:00Z") == []
+
+
+def test_an_open_task_is_listed_and_completed_with_data(runtime: Runtime) -> None:
+    found = runtime.start_process("approval_process", {"amount": 12}, correlation_key="e1")
+    (task,) = runtime.tasks().to_dict("records")
+    assert (task["instance"], task["element"]) == (found.id, "approve_expense")
+    assert (task["name"], task["process"]) == ("Approve expense", "approval_process")
+    assert task["correlation_key"] == "e1"
+    done = runtime.complete(found, data={"approved": True})
+    assert done.status == "completed"
+    assert done.waits == ()
+    assert list(done.trace["element"])[2:] == [
+        "approve_expense", "is_approved", "request_payout", "expense_approved",
+    ]  # fmt: skip
+    assert runtime.data(done) == {"amount": 12, "approved": True}
+    assert len(runtime.tasks()) == 0
+
+
+@pytest.mark.parametrize("named", ["approve_expense", "its IRI", "its id", None])
+def test_a_task_is_named_by_its_element_or_its_id(runtime: Runtime, named: str | None) -> None:
+    found = runtime.start_process("approval_process")
+    (task,) = found.tasks
+    name = {"its IRI": task.element, "its id": task.task}.get(str(named), named)
+    assert runtime.complete(found.id, name, {"approved": True}).status == "completed"
+
+
+def test_what_cannot_be_completed_is_told_and_nothing_is_held(runtime: Runtime) -> None:
+    found = runtime.start_process("approval_process")
+    with pytest.raises(UnusableInput, match=r"no open task 'other'.*approve_expense"):
+        runtime.complete(found, "other")
+    assert runtime.instance(found.id).holder is None
+    with pytest.raises(UnusableInput, match="not in the store"):
+        runtime.complete("nobody")
+    runtime.complete(found, data={"approved": True})
+    with pytest.raises(UnusableInput, match="completed"):
+        runtime.complete(found)
+
+
+def test_an_instance_that_stays_held_is_told_with_its_holder(
+    runtime: Runtime, clock: ManualClock
+) -> None:
+    found = runtime.start_process("approval_process")
+    with runtime.store.transaction() as tx:
+        tx.take_instances([found.id], "somebody", clock.now(), clock.now() + MINUTE)
+    with pytest.raises(UnusableInput, match="held by somebody"):
+        runtime.complete(found, patience=0.1)
+    clock.advance(MINUTE)
+    assert runtime.complete(found, data={"approved": True}).status == "completed"
 
 
 @pytest.mark.parametrize(
-    ("act", "words"),
-    [
-        (lambda r: r.start_process("approval"), ["approval_process"]),
-        (lambda r: r.start_process("month_end_process"), ["not in the model"]),
-        (lambda r: r.start_process("approval_process", {"x": (1,)}), ["tuple"]),
-        (lambda r: r.start_process("approval_process", start="nowhere"), ["expense_submitted"]),
-        (lambda r: r.instance("nowhere"), ["not in the store"]),
-        (lambda r: r.data("nowhere"), ["not in the store"]),
-        (lambda r: r.complete("nowhere"), ["not in the store"]),
-        (lambda r: r.retry("nowhere"), ["not in the store"]),
-        (lambda r: r.complete(r.start_process("approval_process"), "pay"), ["approve_expense"]),
-        (lambda r: r.complete(r.start_process("payout_process")), ["completed"]),
-        (lambda r: r.retry(r.start_process("payout_process")), ["a failed instance"]),
-        (lambda r: r.complete(r.start_process("approval_process"), data={"x": {1}}), ["set"]),
-    ],
+    ("process", "data", "start"),
+    [("nothing", {}, None), ("approval_process", {"x": object()}, None),
+     ("approval_process", {}, "nothing")],
+    ids=["process", "data", "start event"],
 )  # fmt: skip
-def test_what_cannot_be_done_is_said_in_words(runtime: Runtime, act: Any, words: list[str]) -> None:
-    with pytest.raises(UnusableInput) as refused:
-        act(runtime)
-    assert all(word in str(refused.value) for word in words)
-    assert all(i.holder is None for i in runtime.instances()), "nothing stays held"
-
-
-def test_a_completion_is_kept_when_what_comes_behind_it_fails(
-    tmp_path: Path, store_url: str
+def test_a_start_that_cannot_be_made_leaves_nothing(
+    runtime: Runtime, process: str, data: dict[str, Any], start: str | None
 ) -> None:
-    fails = [True]
-
-    def pay(data: dict[str, Any], context: Any) -> dict[str, Any]:
-        if fails:
-            raise OSError("no connection")
-        return {"paid": context.attempt}
-
-    text = asking(nodes='<serviceTask id="pay"/>').replace('targetRef="e"', 'targetRef="pay"')
-    last = '<sequenceFlow id="z" sourceRef="pay" targetRef="e"/>'
-    text = text.replace("</process>", f"{last}</process>")
-    with world(tmp_path, store_url, text, start=T0, handlers={"pay": pay}) as made:
-        replica = made.replica()
-        one = replica.complete(replica.start_process("p"), data={"answer": 42})
-        assert (one.status, one.attempts, one.tasks) == ("failed", 1, ())
-        assert one.failure == "m.bpmn#pay: the handler failed: OSError: no connection"
-        fails.clear()
-        replica.retry(one)
-        replica.settle()
-        after = replica.instance(one.id)
-        assert (after.status, after.failure) == ("completed", None)
-        assert replica.data(one) == {"answer": 42, "paid": 1}
+    with pytest.raises(UnusableInput):
+        runtime.start_process(process, data, start=start)
+    assert runtime.instances() == []
 
 
-def test_an_instance_of_a_replica_that_never_comes_back_is_resumed(
-    tmp_path: Path, store_url: str
-) -> None:
-    with world(tmp_path, store_url, ticking(MORNING), start=T0) as made:
-        assert len(made.replica("gone")._scheduler.claim_starts()) == 1
-        other = made.replica("other")
-        made.clock.advance(LEASE - 1)
-        assert other.resume() == 0
-        made.clock.advance(1)
-        assert other.resume() == 1
-        assert other.instances()[0].status == "completed"
+def test_unknown_instances_are_refused(runtime: Runtime) -> None:
+    for look in (runtime.instance, runtime.data, runtime.retry):
+        with pytest.raises(UnusableInput, match="not in the store"):
+            look("nobody")
 
 
-# ---------------------------------------------------------------------- a changed model
+def test_only_what_has_failed_is_retried(runtime: Runtime) -> None:
+    found = runtime.start_process("approval_process")
+    with pytest.raises(UnusableInput, match="waiting"):
+        runtime.retry(found)
 
 
-def test_a_changed_expression_is_claimed_by_nobody_who_has_it_until_it_is_accepted(
+def test_a_day_of_the_expense_model(runtime: Runtime, clock: ManualClock) -> None:
+    found = runtime.start_process("approval_process", {"amount": 13}, correlation_key="e2")
+    clock.advance("PT48H")
+    runtime.settle()
+    assert list(runtime.instance(found.id).trace["element"])[-3:] == [
+        "reminder_due", "send_reminder", "reminder_sent",
+    ]  # fmt: skip
+    refused = runtime.complete(found, data={"approved": False})
+    assert [EXPENSE.name(event) for event, _ in refused.waits] == ["correction_period"]
+    clock.advance("P3D")
+    runtime.settle()
+    assert runtime.instance(found.id).status == "completed"
+    assert runtime.settle() == 0
+    assert runtime.next_wake() == to_micros("2026-11-15T08:00:00Z")
+
+
+# ---------------------------------------------------------------------- handlers
+
+
+def test_a_handler_is_told_the_instance_and_changes_data(tmp_path: Path, store_url: str) -> None:
+    told: list[Any] = []
+
+    def handler(data: dict[str, Any], context: Any) -> dict[str, Any]:
+        told.append(context)
+        return {"seen": data["x"] + 1}
+
+    (tmp_path / "m.bpmn").write_text(
+        asking().replace("userTask", "serviceTask"), "utf-8"
+    )  # fmt: skip
+    clock = ManualClock(T0)
+    model = tmp_path / "m.bpmn"
+    with Runtime.load(model, store=store_url, clock=clock, handlers={"u": handler}) as made:
+        found = made.start_process("p", {"x": 1})
+        assert made.data(found) == {"x": 1, "seen": 2}
+        (context,) = told
+        assert (context.instance, context.attempt) == (found.id, 1)
+        assert context.element == "m.bpmn#u"
+
+
+def test_retry_lets_a_failed_instance_run_now(tmp_path: Path, store_url: str) -> None:
+    broken = [True]
+
+    def handler(data: dict[str, Any], context: Any) -> None:
+        if broken:
+            raise OSError("down")
+
+    (tmp_path / "m.bpmn").write_text(asking().replace("userTask", "serviceTask"), "utf-8")
+    clock = ManualClock(T0)
+    model = tmp_path / "m.bpmn"
+    with Runtime.load(model, store=store_url, clock=clock, handlers={"u": handler}) as made:
+        found = made.start_process("p")
+        assert found.status == "failed"
+        assert "down" in str(found.failure)
+        made.retry(found)
+        broken.clear()
+        assert made.settle() == 1
+        assert made.instance(found.id).status == "completed"
+
+
+# ---------------------------------------------------------------------- changed and removed
+
+
+def test_accepting_a_change_makes_it_valid_for_every_replica(
     tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Ruling 19b: a rolling deployment never fires one event by two schedules."""
-    with world(tmp_path, store_url, ticking(MORNING), start=T0) as made:
-        old = made.replica("old")
-        old.settle()
-        new_model = made.model(ticking(HOUR_LATER), "new")
-        new = made.replica("new", graph=new_model)
-        assert "not claimed until the change is accepted" in caplog.text
+    clock = ManualClock("2026-11-09T07:00:00Z")
+    for name, text in (("old", f"R/{T0}/PT1H"), ("new", "R/2026-11-09T08:30:00Z/PT1H")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.bpmn").write_text(ticking(text), "utf-8")
+
+    def load(name: str, **options: Any) -> Runtime:
+        return Runtime.load(tmp_path / name, store=store_url, clock=clock, **options)
+
+    with load("old") as old, load("new") as new:
+        assert old.changed == {}
         assert list(new.changed) == ["m.bpmn#tick"]
-        made.clock.set("2026-11-10T10:00:00Z")
-        assert new.settle() == 0
-        assert old.settle() == 1
-        accepted = made.replica("accepts", graph=new_model, accept=True)
-        assert accepted.changed == {}
-        made.clock.set("2026-11-11T10:00:00Z")
-        assert old.settle() == 0, "the old one follows"
+        with load("new", accept_changes=True) as accepting:
+            assert accepting.changed == {}
+        assert "timer change accepted m.bpmn#tick" in caplog.text
+        clock.set("2026-11-09T08:10:00Z")
+        assert old.settle() == new.settle() == 0
         assert list(old.changed) == ["m.bpmn#tick"]
-        assert new.settle() == 1, "the new one too"
-        assert made.firings() == [
-            ("tick", 0, 0), ("tick", 86_400, 0), ("tick", 2 * 86_400 + 3_600, 1),
-        ]  # fmt: skip
+        assert new.changed == {}
+        clock.set("2026-11-09T08:30:00Z")
+        assert (old.settle(), new.settle()) == (0, 1)
 
 
-def test_a_waiting_timer_of_a_changed_event_is_not_taken_either(
-    tmp_path: Path, store_url: str
-) -> None:
-    def text(length: str) -> str:
-        return asking(boundary("b", "timeDuration", length), "b x", '<endEvent id="x"/>')
-
-    with world(tmp_path, store_url, text("PT1H"), start=T0) as made:
-        old = made.replica("old")
-        old.start_process("p")
-        new = made.replica("new", graph=made.model(text("PT2H"), "new"))
-        made.clock.advance("PT1H")
-        assert new.settle() == 0
-        assert old.settle() == 1
-
-
-def test_timers_that_the_model_no_longer_has_are_reported_and_deleted_when_told(
+def test_a_removed_timer_is_told_and_deleted_with_cancel(
     tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Ruling 23."""
-    caplog.set_level(logging.WARNING)
-    with_timer = asking(boundary("b", "timeDuration", "PT1H"), "b x", '<endEvent id="x"/>')
-    with world(tmp_path, store_url, with_timer, start=T0) as made:
-        replica = made.replica()
-        for _ in range(3):
-            replica.start_process("p")
-        without = made.model(asking(), "without")
-        made.replica(graph=without)
-        assert "timer removed m.bpmn#b: 3 instance(s) still wait on it" in caplog.text
-        assert len(made.rows(schema.wait)) == 3
-        made.replica(graph=without, cancel=True)
-        assert made.rows(schema.wait) == []
+    from fixtures.engines import boundary
+
+    with_timer = asking(boundary("t", "timeDuration", "PT1H"), "t f", '<endEvent id="f"/>')
+    for name, text in (("old", with_timer), ("new", asking())):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "m.bpmn").write_text(text, "utf-8")
+    clock = ManualClock(T0)
+    with Runtime.load(tmp_path / "old", store=store_url, clock=clock) as old:
+        old.start_process("p")
+    with caplog.at_level(logging.WARNING):
+        for cancel, left in ((False, 1), (False, 1), (True, 0), (True, 0)):
+            caplog.clear()
+            Runtime.load(tmp_path / "new", store=store_url, clock=clock, cancel=cancel).close()
+            assert len(rows(store_url, schema.wait)) == left
+            assert ("timer removed m.bpmn#t: 1 instance(s)" in caplog.text) == (
+                left == 1 or (cancel and "timer removed" in caplog.text)
+            )
 
 
-def test_an_element_that_is_gone_fails_its_instances_with_that_reason(
-    tmp_path: Path, store_url: str
+def test_a_clock_that_was_set_back_is_told_at_load(
+    store_url: str, clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with world(tmp_path, store_url, asking(), start=T0) as made:
-        one = made.replica().start_process("p")
-        renamed = made.model(asking().replace('"u"', '"v"'), "renamed")
-        with pytest.raises(UnusableInput, match="'u'"):
-            made.replica(graph=renamed).complete(one)
-        assert made.replica().complete(one).status == "completed"
+    clock.advance("PT2M")
+    with Runtime.load(EXPENSE, "api", store_url, clock=clock) as made:
+        made.settle()
+    clock.set("2026-11-09T07:00:00Z")
+    with Runtime.load(EXPENSE, "api", store_url, clock=clock) as made:
+        ((event, due),) = made.status().in_future
+        assert (EXPENSE.name(event), due) == ("every_morning", at())
+        assert made.settle() == 0
+    assert "clock set back?" in caplog.text
 
 
-def test_a_runtime_says_what_it_is(runtime: Runtime) -> None:
-    assert repr(runtime).startswith("<Runtime replica-")
-    assert "api" in repr(runtime)
+# ---------------------------------------------------------------------- settle, resume
+
+
+def test_settle_does_all_that_is_due_and_nothing_twice(tmp_path: Path, store_url: str) -> None:
+    """A timer that a step arms in the past is due at once, and settled too."""
+    text = ticking(
+        f"R/{T0}/PT1H", nodes='<intermediateCatchEvent id="w"><timerEventDefinition><timeDate>'
+        '"2026-01-01T00:00:00Z"</timeDate></timerEventDefinition></intermediateCatchEvent>'
+        '<endEvent id="e"/>', flows="tick w; w e",
+    )  # fmt: skip
+    with world(tmp_path, store_url, text) as made:
+        replica = made.replica()
+        assert replica.settle() == 0
+        made.clock.set(at(0))
+        assert replica.settle() == 2
+        assert made.paths() == [["tick", "w", "e"]]
+        assert replica.settle() == 0
+        verify(made)
+
+
+def test_resume_takes_over_what_has_expired_and_no_more(tmp_path: Path, store_url: str) -> None:
+    with world(tmp_path, store_url, ticking(f"R/{T0}/PT1H")) as made:
+        made.clock.set(at(0))
+        gone, other = made.replica("gone"), made.replica("other")
+        gone._scheduler.claim_starts()
+        assert other.resume() == 0
+        made.clock.set(at(3_600))
+        assert other.resume() == 1
+        assert [row.due for row in made.rows(schema.firing)] == [at(0)], "it starts nothing"
+        assert other.settle() == 1
+        verify(made)

@@ -1,4 +1,4 @@
-"""The worker: what an instance did is written with its checkpoint, whole or not at all."""
+"""The worker: what one step writes together, what it drops, how failures are tried again."""
 
 from __future__ import annotations
 
@@ -6,297 +6,279 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.engines import boundary, bpmn
-from hypothesis import given
-from hypothesis import strategies as st
-from sqlalchemy import update
+from fixtures.engines import END, START, boundary, bpmn
 
 from seams_lab.errors import UnusableInput
 from seams_lab.expressions import SECOND
 from seams_lab.runtime import schema
-from seams_lab.runtime.tasks import TaskContext
-from seams_lab.runtime.worker import Retries
-from tests.worlds import (
-    LEASE,
-    T0,
-    Killed,
-    Killer,
-    World,
-    asking,
-    at,
-    killed,
-    ticking,
-    verify,
-    world,
-)
+from seams_lab.runtime.worker import Retries, told
+from tests.worlds import LEASE, MINUTE, World, asking, verify, world
 
-CHAIN = ticking(
-    f"R/{T0}/P1D",
-    nodes='<serviceTask id="a"/><serviceTask id="b"/><endEvent id="e"/>',
-    flows="tick a; a b; b e",
-)
+TWO = bpmn(START + '<serviceTask id="a"/><serviceTask id="b"/>' + END, "s a; a b; b e")
+ANSWERED = bpmn(
+    START + '<userTask id="u" name="Answer"/><serviceTask id="b"/>' + END
+    + boundary("t", "timeDuration", "PT10M") + '<serviceTask id="r"/><endEvent id="f"/>',
+    "s u; u b; b e; t r; r f",
+)  # fmt: skip
 
 
-# ---------------------------------------------------------------------- trace and checkpoints
+def fails(data: dict[str, Any], context: Any) -> None:
+    """A handler that always fails."""
+    raise ValueError("no\n  luck")
 
 
-def test_each_element_has_one_row_in_order_with_the_revision_that_wrote_it(
-    tmp_path: Path, store_url: str
-) -> None:
-    handlers = {"a": lambda data, context: None, "b": lambda data, context: None}
-    with world(tmp_path, store_url, CHAIN, start=T0, handlers=handlers) as made:
-        made.replica("me").settle()
-        rows = [(r.revision, r.position, r.element, r.kind, r.replica)
-                for r in made.rows(schema.trace)]  # fmt: skip
-        assert rows == [
-            (2, 0, "m.bpmn#tick", "startEvent", "me"),
-            (2, 1, "m.bpmn#a", "serviceTask", "me"),
-            (3, 0, "m.bpmn#b", "serviceTask", "me"),
-            (4, 0, "m.bpmn#e", "endEvent", "me"),
-        ]
-        verify(made)
-
-
-def test_what_a_slow_handler_leads_to_is_counted_from_its_end(
-    tmp_path: Path, store_url: str
-) -> None:
-    def slow(data: dict[str, Any], context: TaskContext) -> None:
-        made.clock.advance("PT2H")
-
-    text = asking(boundary("t", "timeDuration", "PT1H"), "t x", '<endEvent id="x"/>')
-    text = text.replace('sourceRef="s" targetRef="u"', 'sourceRef="s" targetRef="slow"').replace(
-        "</process>",
-        '<serviceTask id="slow"/><sequenceFlow id="z" sourceRef="slow" targetRef="u"/></process>',
-    )
-    with world(tmp_path, store_url, text, start=T0, handlers={"slow": slow}) as made:
-        made.replica().start_process("p")
-        done = {r.element: r.at for r in made.rows(schema.trace)}
-        assert done["m.bpmn#slow"] == at(7_200)
-        assert [w.due for w in made.rows(schema.wait)] == [at(3 * 3_600)]
-
-
-def test_a_checkpoint_is_refused_when_the_revision_has_moved(
-    tmp_path: Path, store_url: str
-) -> None:
-    """S2: not even the holder overwrites what it has not read."""
-    with world(tmp_path, store_url, CHAIN, start=T0) as made:
-        replica = made.replica()
-        [work] = replica._scheduler.claim_starts()
-        made.execute(update(schema.instance).values(revision=7))
-        before = made.dump()
-        assert not replica._worker.step(work.claim, work.start)
-        assert made.dump() == before
-
-
-@pytest.mark.parametrize("column", ["token", "holder"])
-def test_a_step_writes_nothing_once_its_claim_is_another_one(
-    tmp_path: Path, store_url: str, column: str
-) -> None:
-    """S12, S13, S19, S36: compared are holder and token, not the expiry."""
-    with world(tmp_path, store_url, CHAIN, start=T0) as made:
-        replica = made.replica()
-        [work] = replica._scheduler.claim_starts()
-        made.clock.advance(10 * LEASE)
-        made.execute(update(schema.instance).values({column: 99 if column == "token" else "x"}))
-        before = made.dump()
-        assert not replica._worker.step(work.claim, work.start)
-        assert made.dump() == before
-
-
-def test_an_expired_lease_that_nobody_took_loses_nothing(tmp_path: Path, store_url: str) -> None:
-    with world(tmp_path, store_url, CHAIN, start=T0) as made:
-        replica = made.replica()
-        [work] = replica._scheduler.claim_starts()
-        made.clock.advance(10 * LEASE)
-        assert replica._worker.step(work.claim, work.start)
-        verify(made)
-
-
-# ---------------------------------------------------------------------- attempts and effects
-
-
-def test_the_key_of_a_task_is_the_same_for_each_attempt(tmp_path: Path, store_url: str) -> None:
-    """Also of a task that was made after the last checkpoint, and for another replica."""
-    keys: dict[str, set[str]] = {"a": set(), "b": set()}
-
-    def seen(data: dict[str, Any], context: TaskContext) -> None:
-        keys[context.element.rpartition("#")[2]].add(context.key)
-
-    with world(tmp_path, store_url, CHAIN, start=T0, handlers={"a": seen, "b": seen}) as made:
-        for point in range(1, 60):
-            made.empty()
-            replica = made.replica("victim")
-            replica._new_id = replica._scheduler._new_id = lambda: "the one"
-            died = killed(replica, lambda r: r.settle(), Killer(point))
-            made.heal()
-            if not died:
-                break
-        else:
-            pytest.fail("it never got through")
-        started = [key for key in keys["a"] | keys["b"] if key.startswith("the one/")]
-        assert len(started) == 2, "one key for each of the two tasks"
-
-
-def test_a_crash_repeats_at_most_the_handler_that_was_under_way(
-    tmp_path: Path, store_url: str
-) -> None:
-    ran: list[str] = []
-
-    def dies_once(data: dict[str, Any], context: TaskContext) -> None:
-        ran.append("b")
-        if ran.count("b") == 1:
-            raise Killed("power cut")
-
-    handlers = {"a": lambda data, context: ran.append("a"), "b": dies_once}
-    with world(tmp_path, store_url, CHAIN, start=T0, handlers=handlers) as made:
-        with pytest.raises(Killed):
-            made.replica("victim").settle()
-        made.heal()
-        assert ran == ["a", "b", "b"], "started once, b ran twice"
-        assert made.paths() == [["tick", "a", "b", "e"]]
-        verify(made)
-
-
-def test_handlers_get_a_copy_and_return_what_changes(tmp_path: Path, store_url: str) -> None:
-    def spoil(data: dict[str, Any], context: TaskContext) -> dict[str, Any]:
-        data["list"].append("spoilt")
-        return {"said": context.name}
-
-    text = bpmn('<startEvent id="s"/><serviceTask id="t" name="Say it"/><endEvent id="e"/>',
-                "s t; t e")  # fmt: skip
-    with world(tmp_path, store_url, text, handlers={"t": spoil}) as made:
-        replica = made.replica()
-        one = replica.start_process("p", {"list": []})
-        assert replica.data(one) == {"list": [], "said": "Say it"}
-
-
-# ---------------------------------------------------------------------- failures
-
-
-def failing(tmp_path: Path, url: str, error: Exception | Any) -> World:
-    def boom(data: dict[str, Any], context: TaskContext) -> Any:
-        if isinstance(error, Exception):
-            raise error
-        return error
-
-    return World(tmp_path, url, CHAIN, T0, {"a": boom})
+def row_of(made: World) -> Any:
+    """The only instance."""
+    (row,) = made.rows(schema.instance)
+    return row
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (ValueError("no\n such  thing"), "ValueError: no such thing"),
-        (KeyError("x"), "KeyError: 'x'"),
-        ({"x": {1}}, "set"),
-        ("text", "text"),
-    ],
-    ids=["raises", "without words", "returns no data", "returns no mapping"],
+    ("attempts", "seconds"), [(1, 1), (2, 2), (3, 4), (9, 256), (10, 300), (60, 300), (9999, 300)]
 )
-def test_a_handler_that_fails_fails_its_own_instance_in_one_line(
-    tmp_path: Path, store_url: str, error: Any, told: str
-) -> None:
-    made = failing(tmp_path, store_url, error)
-    replica = made.replica()
-    replica.settle()
-    [one] = replica.instances()
-    assert (one.status, one.attempts, one.holder) == ("failed", 1, None)
-    assert one.failure is not None
-    assert told in one.failure
-    assert "\n" not in one.failure
-    assert one.retry_at == at(1)
-    made.close()
+def test_the_pause_doubles_up_to_its_longest(attempts: int, seconds: int) -> None:
+    assert Retries().at(attempts, 7) == 7 + seconds * SECOND
 
 
-def test_an_instance_is_tried_a_bounded_number_of_times_ever_more_slowly(
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("a\n b"), "ValueError: a b"),
+        (ValueError(), "ValueError: ValueError"),
+        (UnusableInput("x", "y", "z", "w"), " ".join(str(UnusableInput("x", "y", "z", "w")).split())),
+    ],
+    ids=["lines", "no text", "one of ours"],
+)  # fmt: skip
+def test_an_error_is_told_in_one_line(error: Exception, line: str) -> None:
+    assert told(error) == line
+    assert "\n" not in told(error)
+
+
+def test_each_effect_is_a_checkpoint_and_each_revision_has_its_trace(
     tmp_path: Path, store_url: str
 ) -> None:
-    made = failing(tmp_path, store_url, ValueError("no"))
-    retries = Retries(first=SECOND, longest=8 * SECOND, most=6)
-    replica = made.replica(retries=retries)
-    gaps = []
-    replica.settle()
-    while (again := replica.instances()[0].retry_at) is not None:
-        gaps.append((again - made.clock.now()) // SECOND)
-        made.clock.set(again - 1)
-        assert replica.settle() == 0
-        made.clock.set(again)
-        replica.settle()
-    assert gaps == [1, 2, 4, 8, 8]
-    assert replica.instances()[0].attempts == 6
-    made.clock.advance("PT1H")
-    assert replica.settle() == 0
-    assert replica.telemetry.counters.failed == 6
-    made.close()
+    seen: list[tuple[int, list[str]]] = []
 
+    def handler(data: dict[str, Any], context: Any) -> dict[str, Any]:
+        seen.append((row_of(made).revision, [r.element for r in made.rows(schema.trace)]))
+        return {context.name or "x": made.clock.now()}
 
-@given(st.integers(1, 10_000), st.integers(1, 10**9), st.integers(0, 10**6))
-def test_a_retry_is_later_than_now_and_never_later_than_the_longest(
-    attempts: int, first: int, more: int
-) -> None:
-    retries = Retries(first, first + more)
-    delays = [retries.at(n, 1_000) - 1_000 for n in (attempts, attempts + 1)]
-    assert first <= delays[0] <= delays[1] <= first + more
-
-
-def test_a_failing_wake_keeps_its_timer_and_is_tried_again(tmp_path: Path, store_url: str) -> None:
-    fails = [True]
-
-    def remind(data: dict[str, Any], context: TaskContext) -> None:
-        if fails:
-            raise OSError("mail is down")
-
-    nodes = '<serviceTask id="r"/><endEvent id="x"/>'
-    text = asking(boundary("t", "timeDuration", "PT1H"), "t r; r x", nodes)
-    with world(tmp_path, store_url, text, start=T0, handlers={"r": remind}) as made:
-        replica = made.replica()
-        one = replica.start_process("p")
-        made.clock.advance("PT1H")
-        replica.settle()
-        assert replica.instance(one.id).status == "failed"
-        assert [w.claimable_at for w in made.rows(schema.wait)] == [at(3_601)]
-        assert made.firings() == [], "not fired before it is committed"
-        fails.clear()
-        made.clock.advance("PT1S")
-        replica.settle()
-        after = replica.instance(one.id)
-        assert (after.status, after.failure, after.attempts) == ("waiting", None, 0)
-        assert made.firings() == [("t", 3_600, 0)]
-
-
-# ---------------------------------------------------------------------- leases
-
-
-def test_a_claim_that_is_held_is_renewed_and_one_that_is_lost_is_not(
-    tmp_path: Path, store_url: str
-) -> None:
-    texts = {n: ticking(f"R/{T0}/P1D", identifier=n) for n in ("one", "two")}
-    with world(tmp_path, store_url, texts, start=T0) as made:
-        replica = made.replica()
-        work = replica._scheduler.claim_starts()
-        replica._worker.hold([w.claim for w in work])
-        lost = work[0].claim.instance
-        made.execute(update(schema.instance).where(schema.instance.c.id == lost).values(token=9))
-        made.clock.advance(LEASE // 3)
-        replica._worker.renew()
-        until = {r.id: r.claimable_at for r in made.rows(schema.instance)}
-        assert until[lost] == at() + LEASE
-        assert until[work[1].claim.instance] == at() + LEASE // 3 + LEASE
-
-
-def test_what_is_given_back_can_be_taken_at_once(tmp_path: Path, store_url: str) -> None:
-    with world(tmp_path, store_url, CHAIN, start=T0) as made:
-        first = made.replica("first")
-        [work] = first._scheduler.claim_starts()
-        first._worker.give_back([work.claim])
-        assert made.replica("second").resume() == 1
+    handlers = {"a": handler, "b": handler}
+    with world(tmp_path, store_url, TWO, handlers=handlers) as made:
+        made.replica("mine").start_process("p")
+        assert seen == [(1, []), (2, ["m.bpmn#s", "m.bpmn#a"])]
+        rows = [(r.revision, r.position, r.element.rpartition("#")[2], r.replica)
+                for r in made.rows(schema.trace)]  # fmt: skip
+        assert rows == [(2, 0, "s", "mine"), (2, 1, "a", "mine"), (3, 0, "b", "mine"),
+                        (4, 0, "e", "mine")]  # fmt: skip
+        assert (row_of(made).status, row_of(made).holder) == ("completed", None)
         verify(made)
 
 
-def test_data_that_cannot_be_kept_leaves_the_task_open(tmp_path: Path, store_url: str) -> None:
-    with world(tmp_path, store_url, asking(), start=T0) as made:
+def test_without_handlers_there_is_one_checkpoint_and_the_trace_says_so(
+    tmp_path: Path, store_url: str
+) -> None:
+    with world(tmp_path, store_url, TWO) as made:
+        made.replica().start_process("p")
+        assert row_of(made).revision == 2
+        notes = {r.element.rpartition("#")[2]: r.note for r in made.rows(schema.trace)}
+        assert notes == {"s": "", "a": "no handler", "b": "no handler", "e": ""}
+
+
+def test_a_failing_handler_goes_back_to_the_last_checkpoint_and_is_tried_again(
+    tmp_path: Path, store_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+    handlers: dict[str, Any] = {"a": lambda data, context: ran.append(context.attempt),
+                                "b": fails}  # fmt: skip
+    with world(tmp_path, store_url, TWO, handlers=handlers) as made:
+        replica = made.replica(retries=Retries(SECOND, 4 * SECOND, 4))
+        found = replica.start_process("p")
+        assert (found.status, found.attempts) == ("failed", 1)
+        assert "no luck" in str(found.failure)
+        assert found.retry_at == made.clock.now() + SECOND
+        assert [r.element for r in made.rows(schema.trace)] == ["m.bpmn#s", "m.bpmn#a"]
+        for pause, attempts in ((1, 2), (2, 3), (4, 4)):
+            made.clock.advance(pause * SECOND - 1)
+            assert replica.settle() == 0
+            made.clock.advance(1)
+            assert replica.settle() == 1
+            assert replica.instance(found.id).attempts == attempts
+        assert replica.instance(found.id).retry_at is None
+        made.clock.advance("P1D")
+        assert replica.settle() == 0, "it is left alone"
+        assert replica.next_wake() is None
+        assert [r.levelname for r in caplog.records if "instance failed" in r.message] == [
+            "WARNING", "WARNING", "WARNING", "ERROR",
+        ]  # fmt: skip
+        assert ran == [1], "what was committed is not done again"
+        verify(made)
+        handlers["b"] = None
+        made.handlers["b"] = lambda data, context: None
+        made._engines.clear()
+        again = made.replica("again")
+        again.retry(found.id)
+        assert again.settle() == 1
+        assert row_of(made).status == "completed"
+        assert (row_of(made).attempts, row_of(made).failure) == (0, None)
+        verify(made)
+
+
+def test_a_failing_wake_keeps_its_timer_and_is_tried_again_by_it(
+    tmp_path: Path, store_url: str
+) -> None:
+    made_to_fail = [True]
+
+    def handler(data: dict[str, Any], context: Any) -> None:
+        if made_to_fail:
+            made_to_fail.pop()
+            fails(data, context)
+
+    with world(tmp_path, store_url, ANSWERED, handlers={"r": handler}) as made:
         replica = made.replica()
-        one = replica.start_process("p")
-        before = [r._asdict() | {"token": 0} for r in made.rows(schema.instance)]
+        found = replica.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        assert replica.settle() == 1
+        assert made.firings() == []
+        (wait,) = made.rows(schema.wait)
+        assert (wait.holder, wait.claimable_at) == (None, made.clock.now() + SECOND)
+        assert replica.instance(found.id).status == "failed"
+        assert [t.element for t in replica.instance(found.id).tasks] == ["m.bpmn#u"]
+        verify(made)
+        made.clock.advance(SECOND)
+        assert replica.settle() == 1
+        assert len(made.firings()) == 1
+        assert replica.instance(found.id).status == "waiting"
+        verify(made)
+
+
+def test_a_completion_stands_though_the_handler_behind_it_fails(
+    tmp_path: Path, store_url: str
+) -> None:
+    with world(tmp_path, store_url, ANSWERED, handlers={"b": fails}) as made:
+        replica = made.replica()
+        found = replica.start_process("p")
+        done = replica.complete(found, data={"x": 1})
+        assert done.status == "failed"
+        assert done.tasks == ()
+        assert made.rows(schema.wait) == [], "the reminder went with the task"
+        assert replica.data(found)["x"] == 1
+        verify(made)
+
+
+@pytest.mark.parametrize(
+    "data", [{"x": object()}, {"x": float("nan")}, {1: 2}], ids=["an object", "nan", "a number"]
+)
+def test_data_that_cannot_be_kept_changes_nothing_and_holds_nothing(
+    tmp_path: Path, store_url: str, data: dict[Any, Any]
+) -> None:
+    with world(tmp_path, store_url, ANSWERED) as made:
+        replica = made.replica()
+        found = replica.start_process("p")
         with pytest.raises(UnusableInput):
-            replica.complete(one, data={"x": float("nan")})
-        assert [r._asdict() | {"token": 0} for r in made.rows(schema.instance)] == before
+            replica.complete(found, data=data)
+        verify(made)
+        assert row_of(made).status == "waiting"
+        assert made.paths() == [["s"]]
+        assert replica.complete(found, data={"x": 1}).status == "completed"
+
+
+def test_a_timer_cancelled_by_an_earlier_one_of_the_same_wake_does_not_fire(
+    tmp_path: Path, store_url: str
+) -> None:
+    text = asking(
+        boundary("late", "timeDuration", "PT10M") + boundary("stop", "timeDuration", "PT5M", "1"),
+        "late f; stop g", '<endEvent id="f"/><endEvent id="g"/>',
+    )  # fmt: skip
+    with world(tmp_path, store_url, text) as made:
+        replica = made.replica()
+        replica.start_process("p")
+        made.clock.advance(60 * MINUTE)
+        assert replica.settle() == 1
+        assert [event for event, _, _ in made.firings()] == ["stop"]
+        assert made.paths() == [["s", "stop", "g"]]
+        verify(made)
+
+
+def test_timers_of_one_wake_fire_in_the_order_of_their_due_times(
+    tmp_path: Path, store_url: str
+) -> None:
+    text = asking(
+        boundary("b", "timeDuration", "PT2M") + boundary("a", "timeDuration", "PT3M"),
+        "b f; a g", '<endEvent id="f"/><endEvent id="g"/>',
+    )  # fmt: skip
+    with world(tmp_path, store_url, text) as made:
+        replica = made.replica()
+        replica.start_process("p")
+        made.clock.advance(60 * MINUTE)
+        assert replica.settle() == 1
+        assert made.paths() == [["s", "b", "f", "a", "g"]]
+        verify(made)
+
+
+def test_a_boundary_cycle_fires_the_newest_counts_the_rest_and_waits_on(
+    tmp_path: Path, store_url: str
+) -> None:
+    """Ruling 19a: what lies before the arming is neither fired nor missed."""
+    text = asking(
+        boundary("t", "timeCycle", "R5/2026-11-09T07:58:00Z/PT1M"), "t f", '<endEvent id="f"/>'
+    )
+    with world(tmp_path, store_url, text, start="2026-11-09T07:59:30Z") as made:
+        replica = made.replica()
+        found = replica.start_process("p")
+        made.clock.set("2026-11-09T08:01:10Z")
+        assert replica.settle() == 1
+        assert made.firings() == [("t", 60, 1)]
+        assert replica.telemetry.counters.missed == 1
+        (waiting,) = replica.instance(found.id).waits
+        assert waiting == ("m.bpmn#t", made.clock.now() + 50 * SECOND)
+        made.clock.advance("PT1H")
+        replica.settle()
+        assert made.firings() == [("t", 60, 1), ("t", 120, 0)]
+        assert replica.instance(found.id).waits == ()
+        verify(made)
+
+
+def test_what_is_given_back_can_be_taken_at_once(tmp_path: Path, store_url: str) -> None:
+    with world(tmp_path, store_url, ANSWERED) as made:
+        one, other = made.replica("one"), made.replica("other")
+        one.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        work = one._scheduler.claim_waits(5)
+        one._worker.give_back([w.claim for w in work])
+        (row,) = made.rows(schema.wait)
+        assert (row.holder, row.claimable_at) == (None, row.due)
+        assert other.settle() == 1
+        one._worker.give_back([w.claim for w in work])
+        verify(made)
+
+
+def test_a_renewed_claim_is_not_taken(tmp_path: Path, store_url: str) -> None:
+    with world(tmp_path, store_url, ANSWERED) as made:
+        one, other = made.replica("one"), made.replica("other")
+        one.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        work = one._scheduler.claim_waits(5)
+        one._worker.hold([w.claim for w in work])
+        for _ in range(9):
+            made.clock.advance(LEASE // 3)
+            one._worker.renew()
+            assert other.settle() == 0
+        assert [one._worker.step(w.claim) for w in work] == [True]
+        one._worker.renew()
+        assert row_of(made).holder is None, "what is given back is renewed no more"
+        verify(made)
+
+
+def test_two_steps_of_one_claim_count_once(tmp_path: Path, store_url: str) -> None:
+    """The revision guards also against the same replica (ruling 22)."""
+    with world(tmp_path, store_url, ANSWERED) as made:
+        replica = made.replica()
+        replica.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        (work,) = replica._scheduler.claim_waits(5)
+        assert replica._worker.step(work.claim)
+        held = made.dump()
+        assert not replica._worker.step(work.claim)
+        assert made.dump() == held
+        assert replica.telemetry.counters.claimed_elsewhere == 1

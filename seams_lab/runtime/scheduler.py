@@ -153,8 +153,10 @@ class Scheduler:
         if self._lost and len(window):
             self._learn(window)
             window = self._due_rows(latest, now)
-        # Replicas begin with different batches, so that they seldom want the same one.
+        # Replicas begin with different batches, so that they seldom want the same one; each with
+        # another one each time, so that none stays unclaimed.
         batches = -(-len(window) // self._batch)
+        self._turn += 1
         for number in range(batches):
             first = (self._turn + number) % batches * self._batch
             rows = window[first : first + self._batch]
@@ -169,9 +171,14 @@ class Scheduler:
         return []
 
     def _due_rows(self, latest: Any, now: int) -> Any:
-        """Rows of _starts that may be claimed, the oldest due times first: a few batches."""
+        """Rows of _starts that may be claimed: a few batches.
+
+        The oldest due times first; of equal ones, those that fired longest ago, so that no event
+        is always the one that is left over.
+        """
         rows = np.flatnonzero((latest > self._newest) & (self._retry_at <= now) & self._open)
-        return rows[np.lexsort((rows, latest[rows]))][: WINDOW * self._batch]
+        order = np.lexsort((rows, self._newest[rows], latest[rows]))
+        return rows[order][: WINDOW * self._batch]
 
     def _learn(self, rows: Any) -> None:
         """Read which due times others have recorded, without any lock."""
