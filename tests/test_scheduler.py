@@ -101,15 +101,13 @@ def test_no_event_is_always_the_one_that_is_left_over(tmp_path: Path, store_url:
     names = {f"t{n:02}": f"R/{T0}/PT1M" for n in range(20)}
     with world(tmp_path, store_url, many(names)) as made:
         replica = made.replica(batch=3)
-        for minute in range(24):
+        for minute in range(60):
             made.clock.set(at(60 * minute))
             replica._scheduler.claim_starts()
         counts = dict.fromkeys(names, 0)
         for row in made.rows(schema.firing):
             counts[short(row.event)] += 1
-        assert min(counts.values()) >= 1
-        assert max(counts.values()) <= 8
-        assert sum(counts.values()) == 72
+        assert min(counts.values()) >= 2
 
 
 def test_replicas_share_a_backlog_and_meet_seldom(tmp_path: Path, store_url: str) -> None:
@@ -379,7 +377,7 @@ def test_what_is_claimed_elsewhere_is_counted_and_no_error(
         with caplog.at_level(logging.DEBUG, "seams_lab.timer"):
             one.settle()
             assert f"timer fire m.bpmn#tick due {T0} instance " in caplog.text
-            other.settle()
+            assert other._scheduler.claim_starts() == []
         assert f"timer claimed elsewhere m.bpmn#tick due {T0}" in caplog.text
         assert [r.levelname for r in caplog.records if "elsewhere" in r.message] == ["DEBUG"]
         assert one.telemetry.counters.fired == other.telemetry.counters.claimed_elsewhere == 1

@@ -14,6 +14,7 @@ from seams_lab.runtime import schema
 from seams_lab.runtime.worker import Retries, told
 from tests.worlds import LEASE, MINUTE, World, asking, verify, world
 
+OURS = UnusableInput("x", "y", "z", "w")
 TWO = bpmn(START + '<serviceTask id="a"/><serviceTask id="b"/>' + END, "s a; a b; b e")
 ANSWERED = bpmn(
     START + '<userTask id="u" name="Answer"/><serviceTask id="b"/>' + END
@@ -45,7 +46,7 @@ def test_the_pause_doubles_up_to_its_longest(attempts: int, seconds: int) -> Non
     [
         (ValueError("a\n b"), "ValueError: a b"),
         (ValueError(), "ValueError: ValueError"),
-        (UnusableInput("x", "y", "z", "w"), " ".join(str(UnusableInput("x", "y", "z", "w")).split())),
+        (OURS, " ".join(str(OURS).split())),
     ],
     ids=["lines", "no text", "one of ours"],
 )  # fmt: skip
