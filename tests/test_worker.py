@@ -254,6 +254,19 @@ def test_what_is_given_back_can_be_taken_at_once(tmp_path: Path, store_url: str)
         verify(made)
 
 
+def test_what_is_given_back_can_be_written_no_more(tmp_path: Path, store_url: str) -> None:
+    """Token and revision are still the same; the holder is not."""
+    with world(tmp_path, store_url, ANSWERED) as made:
+        replica = made.replica()
+        replica.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        (work,) = replica._scheduler.claim_waits(5)
+        replica._worker.give_back([work.claim])
+        held = made.dump()
+        assert not replica._worker.step(work.claim)
+        assert made.dump() == held
+
+
 def test_a_renewed_claim_is_not_taken(tmp_path: Path, store_url: str) -> None:
     with world(tmp_path, store_url, ANSWERED) as made:
         one, other = made.replica("one"), made.replica("other")
