@@ -231,7 +231,10 @@ def test_an_instance_that_stays_held_is_told_with_its_holder(
         tx.take_instances([found.id], "somebody", clock.now(), clock.now() + MINUTE)
     with pytest.raises(UnusableInput, match="held by somebody"):
         runtime.complete(found, patience=0.1)
-    clock.advance(MINUTE)
+    clock.advance(MINUTE - 1)
+    with pytest.raises(UnusableInput, match="held by somebody"):
+        runtime.complete(found, patience=0)
+    clock.advance(1)
     assert runtime.complete(found, data={"approved": True}).status == "completed"
 
 

@@ -96,14 +96,20 @@ def test_the_oldest_due_times_come_first_and_a_batch_is_bounded(
         verify(made, settled=False)
 
 
-def test_no_event_is_always_the_one_that_is_left_over(tmp_path: Path, store_url: str) -> None:
+@pytest.mark.parametrize(
+    ("events", "batch", "rounds"), [(20, 3, 1), (40, 2, 3)], ids=["one round", "three rounds"]
+)
+def test_no_event_is_always_the_one_that_is_left_over(
+    tmp_path: Path, store_url: str, events: int, batch: int, rounds: int
+) -> None:
     """More is due each minute than is claimed: each event gets its turn all the same."""
-    names = {f"t{n:02}": f"R/{T0}/PT1M" for n in range(20)}
+    names = {f"t{n:02}": f"R/{T0}/PT1M" for n in range(events)}
     with world(tmp_path, store_url, many(names)) as made:
-        replica = made.replica(batch=3)
+        replica = made.replica(batch=batch)
         for minute in range(60):
             made.clock.set(at(60 * minute))
-            replica._scheduler.claim_starts()
+            for _ in range(rounds):
+                replica._scheduler.claim_starts()
         counts = dict.fromkeys(names, 0)
         for row in made.rows(schema.firing):
             counts[short(row.event)] += 1

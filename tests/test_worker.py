@@ -267,6 +267,29 @@ def test_what_is_given_back_can_be_written_no_more(tmp_path: Path, store_url: st
         assert made.dump() == held
 
 
+@pytest.mark.parametrize("lost", ["another lease", "another firing"])
+def test_a_wake_that_is_no_longer_its_own_is_dropped_as_a_whole(
+    tmp_path: Path, store_url: str, lost: str
+) -> None:
+    """The instance is still held; the timer has a newer lease, or its firing is recorded."""
+    with world(tmp_path, store_url, ANSWERED) as made:
+        replica = made.replica()
+        replica.start_process("p")
+        made.clock.advance(10 * MINUTE)
+        (work,) = replica._scheduler.claim_waits(5)
+        (held,) = work.claim.waits
+        if lost == "another lease":
+            made.execute(schema.wait.update().values(token=held.token + 1))
+        else:
+            there = {"event": held.event, "due": held.due, "waiter": held.task, "skipped": 0,
+                     "instance": work.claim.instance, "fired_at": 0, "fired_by": "x"}  # fmt: skip
+            made.execute(schema.firing.insert(), [there])
+        before = made.dump()
+        assert not replica._worker.step(work.claim)
+        assert made.dump() == before
+        assert replica.telemetry.counters.fired == 0
+
+
 def test_a_renewed_claim_is_not_taken(tmp_path: Path, store_url: str) -> None:
     with world(tmp_path, store_url, ANSWERED) as made:
         one, other = made.replica("one"), made.replica("other")
