@@ -321,6 +321,8 @@ def test_a_start_that_cannot_be_made_is_recorded_and_holds_up_no_other(
         assert "timer start failed m.bpmn#bad" in caplog.text
         assert replica.next_wake() == at(1)
         assert made.replica("other").settle() == 0, "another replica heeds the pause too"
+        (row,) = [r for r in made.rows(schema.timer) if r.event == "m.bpmn#bad"]
+        assert row.attempts == 1
         made.clock.set(at(1))
         monkeypatch.setattr(engine, "begin", begin)
         assert made.replica("other").settle() == 1

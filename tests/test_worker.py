@@ -12,7 +12,7 @@ from seams_lab.errors import UnusableInput
 from seams_lab.expressions import SECOND
 from seams_lab.runtime import schema
 from seams_lab.runtime.worker import Retries, told
-from tests.worlds import LEASE, MINUTE, World, asking, verify, world
+from tests.worlds import LEASE, MINUTE, World, asking, ticking, verify, world
 
 OURS = UnusableInput("x", "y", "z", "w")
 TWO = bpmn(START + '<serviceTask id="a"/><serviceTask id="b"/>' + END, "s a; a b; b e")
@@ -254,16 +254,22 @@ def test_what_is_given_back_can_be_taken_at_once(tmp_path: Path, store_url: str)
         verify(made)
 
 
-def test_what_is_given_back_can_be_written_no_more(tmp_path: Path, store_url: str) -> None:
+@pytest.mark.parametrize("claim", ["a wake", "a start"])
+def test_what_is_given_back_can_be_written_no_more(
+    tmp_path: Path, store_url: str, claim: str
+) -> None:
     """Token and revision are still the same; the holder is not."""
-    with world(tmp_path, store_url, ANSWERED) as made:
+    texts = {"m": ANSWERED, "n": ticking("R1/2026-11-09T08:00:00Z/PT1H", identifier="q")}
+    with world(tmp_path, store_url, texts) as made:
         replica = made.replica()
         replica.start_process("p")
         made.clock.advance(10 * MINUTE)
-        (work,) = replica._scheduler.claim_waits(5)
+        wake = claim == "a wake"
+        scheduler = replica._scheduler
+        (work,) = scheduler.claim_waits(5) if wake else scheduler.claim_starts()
         replica._worker.give_back([work.claim])
         held = made.dump()
-        assert not replica._worker.step(work.claim)
+        assert not replica._worker.step(work.claim, work.start)
         assert made.dump() == held
 
 
