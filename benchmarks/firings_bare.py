@@ -19,7 +19,7 @@ from benchmarks.firings_race import (
     connect,
     connected,
     kind_of,
-    workers,
+    run_race,
 )
 
 #: Firings a transaction.
@@ -110,10 +110,7 @@ class BareLoop:
     def run(self, processes: int) -> float:
         """Seconds until all processes have gone over all firings."""
         arguments = (self.url, self.firings, self.batch)
-        with workers(race_for, arguments, processes) as crew:
-            crew.start()
-            seconds = crew.finish()
-            self.errors, self.deadlocks = crew.gate.errors.value, crew.gate.deadlocks.value
+        seconds, self.errors, self.deadlocks = run_race(race_for, arguments, processes)
         return seconds
 
     def counts(self) -> Counts:

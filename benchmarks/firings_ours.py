@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.firings_race import PAYLOAD, Counts, Gate, connected, workers
+from benchmarks.firings_race import PAYLOAD, Counts, Gate, connected, run_race
 
 REPO = Path(__file__).resolve().parents[1]
 _DUE, _NOW = "2026-01-01T00:00:00Z", "2026-06-01T00:00:00Z"
@@ -126,10 +126,7 @@ class OurScheduler:
     def run(self, processes: int) -> float:
         """Seconds until all processes have found nothing more to claim."""
         arguments = (self.url, self.firings, self.real, self.batch)
-        with workers(claim_all, arguments, processes) as crew:
-            crew.start()
-            seconds = crew.finish()
-            self.errors, self.deadlocks = crew.gate.errors.value, crew.gate.deadlocks.value
+        seconds, self.errors, self.deadlocks = run_race(claim_all, arguments, processes)
         return seconds
 
     def counts(self) -> Counts:

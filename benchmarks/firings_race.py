@@ -317,3 +317,13 @@ def run_queue(work: Callable[..., None], url: str, processes: int, firings: int)
         seconds = crew.written(url, firings)
         time.sleep(_SETTLE)
         return seconds, crew.gate.errors.value, crew.gate.deadlocks.value
+
+
+def run_race(work: Callable[..., None], arguments: tuple[Any, ...], processes: int) -> tuple[
+    float, int, int
+]:  # fmt: skip
+    """Let workers go over all there is: seconds until each has finished, errors, deadlocks."""
+    with workers(work, arguments, processes) as crew:
+        crew.start()
+        seconds = crew.finish()
+        return seconds, crew.gate.errors.value, crew.gate.deadlocks.value

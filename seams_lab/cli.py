@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 
 from seams_lab import report, runtime_commands
-from seams_lab.console import Format, ModelPath, Output, note, rows_of, say, show
-from seams_lab.due import TruncatedWarning, due_times
+from seams_lab.console import Format, ModelPath, Output, note, say, show
+from seams_lab.due import TruncatedWarning, due_times, rows_of
 from seams_lab.errors import SeamsError, UnusableInput
 from seams_lab.expressions import DAY
 from seams_lab.impact import cut_sets, impact, impact_matrix

@@ -14,12 +14,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
-import pandas as pd
 import typer
 
 from seams_lab import report
 from seams_lab.errors import UnusableInput
-from seams_lab.instants import to_text
 
 
 class Format(StrEnum):
@@ -81,14 +79,6 @@ def show(
         report.print_table(rows, columns, title=title)
 
 
-def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """A table's rows as plain values by column name; instants as ISO 8601 text."""
-    return [
-        {str(name): _plain(value) for name, value in row.items()}
-        for row in frame.to_dict("records")
-    ]
-
-
 def for_people(
     rows: Sequence[dict[str, Any]], columns: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -101,15 +91,6 @@ def for_people(
         for row in rows
     ]
     return cut, [c for c in columns if any(row[c] not in (None, "", []) for row in cut)]
-
-
-def _plain(value: Any) -> Any:
-    if value is pd.NaT:
-        return None
-    if not isinstance(value, pd.Timestamp):
-        return value
-    # Not by nanoseconds, which end in 2262.
-    return to_text(int(value.asm8.astype("datetime64[us]").view("i8")))
 
 
 def _short(value: Any) -> Any:

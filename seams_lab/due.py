@@ -7,6 +7,7 @@ catch or boundary event) is taken to be reached at `armed_at`, the window's star
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,7 @@ import pandas as pd
 from seams_lab.errors import UnusableInput
 from seams_lab.expressions import HOUR
 from seams_lab.graph import ModelGraph, local_name
-from seams_lab.instants import Instant, to_micros
+from seams_lab.instants import Instant, to_micros, to_text
 from seams_lab.series import NONE, Series
 from seams_lab.timers import Timer, timer_series, timers
 
@@ -171,6 +172,26 @@ def utc(micros: npt.ArrayLike) -> pd.Series:
     """Microseconds since the epoch as datetime64[us, UTC]; `series.NONE` becomes NaT."""
     # Whole numbers are taken as UTC, without a copy; `dt.tz_localize` would make one.
     return pd.Series(np.asarray(micros, np.int64), dtype="datetime64[us, UTC]", copy=False)
+
+
+def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """A table's rows as plain values by column name; instants as ISO 8601 text, NaT as None."""
+    return [
+        {str(name): _plain(value) for name, value in row.items()}
+        for row in frame.to_dict("records")
+    ]
+
+
+def _plain(value: Any) -> Any:
+    if value is pd.NaT:
+        return None
+    return to_text(micros_of(value)) if isinstance(value, pd.Timestamp) else value
+
+
+def micros_of(value: pd.Timestamp) -> int:
+    """A timestamp of a table in microseconds (UTC)."""
+    # Not by nanoseconds, which end in 2262.
+    return int(value.asm8.astype("datetime64[us]").view("i8"))
 
 
 def _accepted(model: ModelGraph, armed_at: int) -> tuple[list[Timer], Series]:

@@ -36,10 +36,10 @@ from seams_lab.console import (
     load_handlers,
     log_to_stderr,
     note,
-    rows_of,
     say,
     show,
 )  # fmt: skip  # isort: skip
+from seams_lab.due import rows_of
 from seams_lab.errors import UnusableInput
 from seams_lab.graph import local_name
 from seams_lab.instants import to_text

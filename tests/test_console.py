@@ -14,7 +14,8 @@ import pandas as pd
 import pytest
 
 from seams_lab import console
-from seams_lab.console import Format, for_people, json_object, load_handlers, rows_of, show
+from seams_lab.console import Format, for_people, json_object, load_handlers, show
+from seams_lab.due import rows_of
 from seams_lab.errors import UnusableInput
 
 ID = "2bba337d294e038c92339b3f3f2a1ab6"

@@ -7,15 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    bindparam,
-    delete,
-    func,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import bindparam, delete, func, or_, select, text, update
 
 from seams_lab.runtime.rows import as_names, as_rows, rows_of
 from seams_lab.runtime.schema import instance, wait
@@ -161,8 +153,20 @@ class ClaimStatements(Statements):
                 instance.c.token,
             )
         )
-        taken = self._run("take_instances", statement, as_names(found, "id"))
-        return {row.id: Claim(*row) for row in taken}
+        taken = self._run("take_instances", statement, as_names(found, "id")).all()
+        recorded = self.waits_of(found)
+        return {row.id: Claim(*row, (), frozenset(recorded.get(row.id, ()))) for row in taken}
+
+    def waits_of(self, ids: Iterable[str]) -> dict[str, set[str]]:
+        """The waiting tasks of each instance, as they are recorded."""
+        rows = rows_of(self._dialect, ("id",))
+        statement = select(wait.c.instance, wait.c.task).where(
+            wait.c.instance.in_(select(rows.c.id))
+        )
+        found: dict[str, set[str]] = {}
+        for row in self._run("waits_of", statement, as_names(ids, "id")):
+            found.setdefault(row.instance, set()).add(row.task)
+        return found
 
     def take_waits(
         self, instances: Iterable[str], events: Sequence[str], holder: str, now: int, until: int

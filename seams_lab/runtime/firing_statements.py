@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    and_,
-    delete,
-    exists,
-    func,
-    select,
-    update,
-)
+from sqlalchemy import and_, delete, exists, func, select, update
 
 from seams_lab.runtime.rows import as_names, as_rows, rows_of
 from seams_lab.runtime.schema import firing, timer

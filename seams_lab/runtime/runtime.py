@@ -8,7 +8,6 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -275,9 +274,8 @@ class Runtime:
             now = self.clock.now()
             with self.store.transaction() as tx:
                 claims = tx.take_instances([key], self.name, now, now + self._lease)
-                recorded = tx.waits_of(claims) if claims else {}
             if claims:
-                return replace(claims[key], recorded=frozenset(recorded.get(key, ())))
+                return claims[key]
             seen = self.instance(key)
             if seen.status == "completed" or waited >= patience:
                 raise UnusableInput(

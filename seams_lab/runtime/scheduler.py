@@ -29,7 +29,7 @@ from seams_lab.runtime.engine import Engine, Fired
 from seams_lab.runtime.store import Store
 from seams_lab.runtime.telemetry import Outcome, Telemetry
 from seams_lab.runtime.transaction import Claim, Transaction
-from seams_lab.runtime.worker import Retries, told
+from seams_lab.runtime.worker import Retries, firing_row, told
 from seams_lab.series import NONE
 from seams_lab.timers import Timer, timer_series
 
@@ -104,8 +104,11 @@ class Scheduler:
 
     def overdue(self) -> int:
         """How many timer starts are due now and not known to be recorded."""
-        latest = self._series.latest(self._clock.now())
-        return int(np.count_nonzero(self._open & (latest > self._newest)))
+        return int(np.count_nonzero(self._unrecorded(self._series.latest(self._clock.now()))))
+
+    def _unrecorded(self, latest: Any) -> Any:
+        """Which timer starts have a newest due time that is not known to be recorded."""
+        return self._open & (latest > self._newest)
 
     def refresh(self) -> None:
         """Look again which expressions the store holds; stop claiming those that differ.
@@ -176,7 +179,7 @@ class Scheduler:
         The oldest due times first; of equal ones, those that fired longest ago, so that no event
         is always the one that is left over.
         """
-        rows = np.flatnonzero((latest > self._newest) & (self._retry_at <= now) & self._open)
+        rows = np.flatnonzero(self._unrecorded(latest) & (self._retry_at <= now))
         order = np.lexsort((rows, self._newest[rows], latest[rows]))
         return rows[order][: WINDOW * self._batch]
 
@@ -249,11 +252,10 @@ class Scheduler:
                 continue
             claim = Claim(key, timer.process, key_of(due[event]), 1, checkpoint,
                           "running", 0, 1)  # fmt: skip
-            firing = {"event": event, "due": due[event], "waiter": "", "instance": claim.instance,
-                      "skipped": missed, "fired_at": now, "fired_by": self._replica}  # fmt: skip
+            start = Fired(event, due[event], missed)
             made.append((
-                Work(claim, Fired(event, due[event], missed)),
-                firing,
+                Work(claim, start),
+                firing_row(start, "", key, now, self._replica),
                 first_row(claim, self._replica, now, until),
             ))  # fmt: skip
         return made
@@ -297,7 +299,6 @@ class Scheduler:
             ids = {key.instance for key in ready}
             claims = tx.take_instances(ids, self._replica, now, until)
             taken = tx.take_waits(claims, events, self._replica, now, until) if claims else {}
-            recorded = tx.waits_of(claims) if claims else {}
         got = {(i, w.task) for i, waits in taken.items() for w in waits}
         outcomes = [Outcome(w.event, w.due, i) for i, waits in taken.items() for w in waits]
         for key in ready:
@@ -306,10 +307,9 @@ class Scheduler:
                 self._telemetry.claimed_elsewhere(key.event, key.due)
         self._telemetry.claim_spans(outcomes, began)
         return [
-            Work(replace(claim, waits=tuple(taken.get(key, ())),
-                         recorded=frozenset(recorded.get(key, ()))))
+            Work(replace(claim, waits=tuple(taken.get(key, ()))))
             for key, claim in sorted(claims.items())
-        ]  # fmt: skip
+        ]
 
     def claim_instances(self, limit: int) -> list[Work]:
         """Take at most *limit* instances that have steps to do and that nobody holds any more."""
@@ -321,11 +321,7 @@ class Scheduler:
             if not ready:
                 return []
             claims = tx.take_instances(ready, self._replica, now, now + self._lease)
-            recorded = tx.waits_of(claims) if claims else {}
-        return [
-            Work(replace(claim, recorded=frozenset(recorded.get(key, ()))))
-            for key, claim in sorted(claims.items())
-        ]
+        return [Work(claim) for _, claim in sorted(claims.items())]
 
     def next_wake(self) -> int | None:
         """When something can next be claimed: a due time, a lease's expiry, a retry; or None."""
@@ -333,8 +329,7 @@ class Scheduler:
         candidates = []
         if self._starts and self._open.any():
             # What is due already and not known to be recorded waits for its retry, or for now.
-            latest = self._series.latest(now)
-            overdue = self._open & (latest > self._newest)
+            overdue = self._unrecorded(self._series.latest(now))
             if overdue.any():
                 candidates.append(int(np.maximum(self._retry_at[overdue], now).min()))
             coming = self._series.next(now)[self._open]
@@ -342,7 +337,7 @@ class Scheduler:
             if len(coming):
                 candidates.append(int(coming.min()))
         events = [e for e in self._wait_events if e not in self.changed]
-        with self._store.transaction() as tx:
+        with self._store.reading() as tx:
             first = tx.next_claimable(events, self._processes)
         if first is not None:
             candidates.append(first)

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    Connection,
-)
+from sqlalchemy import Connection
 from sqlalchemy.dialects import postgresql, sqlite
 
 from seams_lab.runtime.rows import as_rows, insert_each, insert_rows

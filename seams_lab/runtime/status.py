@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 from sqlalchemy import func, select
 
-from seams_lab.due import utc
+from seams_lab.due import micros_of, rows_of, utc
 from seams_lab.expressions import SECOND, TimerExpression
 from seams_lab.graph import local_name
 from seams_lab.instants import to_text
@@ -77,10 +77,7 @@ class Status:
 
     def as_dict(self) -> dict[str, Any]:
         """The state as plain values; instants as text."""
-        tables = {
-            name: [{str(k): _plain(v) for k, v in row.items()} for row in table.to_dict("records")]
-            for name, table in self.tables.items()
-        }
+        tables = {name: rows_of(table) for name, table in self.tables.items()}
         return {
             "at": to_text(self.at),
             "store": self.store,
@@ -139,7 +136,7 @@ def next_due(store: Store, events: Collection[str], at: int) -> int | None:
         found = pd.concat([t[["event", "next_due"]] for t in (_timers(tx, at, own)[0],
                                                               _waiting(tx, own))])  # fmt: skip
     first = found[found["event"].isin(own)]["next_due"].min()
-    return None if first is pd.NaT else _micros(first)
+    return None if first is pd.NaT else micros_of(first)
 
 
 def short_names(events: Iterable[str]) -> dict[str, str]:
@@ -292,14 +289,3 @@ def _firings(tx: Transaction, names: dict[str, str]) -> pd.DataFrame:
 
 def _utc(values: list[Any]) -> pd.Series:
     return utc([NONE if value is None else value for value in values])
-
-
-def _plain(value: Any) -> Any:
-    if value is pd.NaT:
-        return None
-    return to_text(_micros(value)) if isinstance(value, pd.Timestamp) else value
-
-
-def _micros(value: pd.Timestamp) -> int:
-    # Not by nanoseconds, which end in 2262.
-    return int(value.asm8.astype("datetime64[us]").view("i8"))

@@ -11,11 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import (
-    delete,
-    func,
-    select,
-)
+from sqlalchemy import delete, func, select
 
 from seams_lab.runtime.claim_statements import Claim, ClaimStatements, WaitClaim, WaitKey
 from seams_lab.runtime.firing_statements import FiringStatements
@@ -45,17 +41,6 @@ class Transaction(FiringStatements, ClaimStatements):
                    "changed_at")  # fmt: skip
         self._insert("insert_instances", instance, sorted(rows, key=lambda r: str(r["id"])),
                      columns)  # fmt: skip
-
-    def waits_of(self, ids: Iterable[str]) -> dict[str, set[str]]:
-        """The waiting tasks of each instance, as they are recorded."""
-        rows = rows_of(self._dialect, ("id",))
-        statement = select(wait.c.instance, wait.c.task).where(
-            wait.c.instance.in_(select(rows.c.id))
-        )
-        found: dict[str, set[str]] = {}
-        for row in self._run("waits_of", statement, as_names(ids, "id")):
-            found.setdefault(row.instance, set()).add(row.task)
-        return found
 
     def delete_waits(self, instance_id: str, tasks: Iterable[str]) -> None:
         """Delete timers that an instance does not wait on any more."""

@@ -244,9 +244,7 @@ class Worker:
         for held, fired in run.fired:
             if not tx.delete_held_wait(run.claim, held, self._replica):
                 raise ClaimLost(f"timer {held.event} was taken by another replica")
-            rows.append({"event": fired.event, "due": fired.due, "waiter": held.task,
-                         "instance": run.claim.instance, "skipped": fired.skipped,
-                         "fired_at": run.now, "fired_by": self._replica})  # fmt: skip
+            rows.append(firing_row(fired, held.task, run.claim.instance, run.now, self._replica))
         if len(tx.insert_firings(rows)) != len(rows):
             raise ClaimLost(f"a timer of instance {run.claim.instance} has fired already")
 
@@ -307,6 +305,12 @@ class Worker:
                 if tx.write_instance(claim, self._replica, values):
                     for held in claim.waits:
                         tx.postpone_wait(claim, held, self._replica, held.due)
+
+
+def firing_row(fired: Fired, waiter: str, instance: str, now: int, replica: str) -> dict[str, Any]:
+    """The row of a firing; *waiter* is empty for a timer start."""
+    return {"event": fired.event, "due": fired.due, "waiter": waiter, "instance": instance,
+            "skipped": fired.skipped, "fired_at": now, "fired_by": replica}  # fmt: skip
 
 
 def told(error: Exception) -> str:
