@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, or_, select, text, update
@@ -155,7 +155,10 @@ class ClaimStatements(Statements):
         )
         taken = self._run("take_instances", statement, as_names(found, "id")).all()
         recorded = self.waits_of(found)
-        return {row.id: Claim(*row, (), frozenset(recorded.get(row.id, ()))) for row in taken}
+        return {
+            row.id: replace(Claim(*row), recorded=frozenset(recorded.get(row.id, ())))
+            for row in taken
+        }
 
     def waits_of(self, ids: Iterable[str]) -> dict[str, set[str]]:
         """The waiting tasks of each instance, as they are recorded."""
